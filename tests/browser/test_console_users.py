@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 from support.browsers import visit
 from support.console import running_console
+from support.waiting import eventually
 
 from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
@@ -57,7 +58,15 @@ def console(tmp_path_factory):
             found.lake.create_topic(name, 1)
             found.lake.topic(name).append([{"value": f"of {name}"}])
         GroupLog(found.lake).commit_offsets("billing", {("orders", 0): CommittedOffset(0)})
+        for name in USERS:
+            eventually(lambda name=name: sees_orders(found, name), f"the console to know {name}")
         yield found
+
+
+def sees_orders(console, name):
+    """Whether a user may log in and see the topic by now: the console follows the access log."""
+    with console.client((name, f"{name}-pw")) as page:
+        return "orders" in page.get("/api/topics").text
 
 
 @pytest.mark.parametrize("user", USERS)

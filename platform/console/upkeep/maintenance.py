@@ -23,6 +23,7 @@ class ConsoleMaintenance(Jobs):
 
     def __init__(self, console: Console) -> None:
         super().__init__(console.lake.clock, console.lake.ids, "Maintenance")
+        self._console = console
         self._lake = console.lake
         self._planning = threading.Lock()
         self._due: list[dict[str, str]] = []
@@ -33,9 +34,12 @@ class ConsoleMaintenance(Jobs):
         return self.start({"topic": topic}, lambda: self._maintained(topic))
 
     def _maintained(self, topic: str | None) -> dict[str, Any]:
-        report = LakeUpkeep(self._lake).run(topics=None if topic is None else [topic])
-        with self._planning:
-            self._due_s = float("-inf")
+        try:
+            report = LakeUpkeep(self._lake).run(topics=None if topic is None else [topic])
+        finally:  # what it did before it failed shows, too
+            with self._planning:
+                self._due_s = float("-inf")
+            self._console.forget()
         return {"failed": report.failed, "rows": _rows(report)}
 
     def due(self) -> list[dict[str, str]]:
@@ -74,7 +78,4 @@ def run_now(call: ConsoleCall) -> Any:
 
 def newest_run(call: ConsoleCall) -> Any:
     """The run that was asked for here: its state, and what it did."""
-    found = call.console.part(ConsoleMaintenance).newest()
-    if found is not None and found["state"] != "running":
-        call.console.forget()
-    return found
+    return call.console.part(ConsoleMaintenance).newest()
