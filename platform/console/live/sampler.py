@@ -3,11 +3,12 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from tidelog.console.base.console import Console
+from tidelog.console.live.alarms import alarms
 from tidelog.console.live.figures import ConsoleGroup, ConsoleTopic, committed_since, figures_of, group_figures
 from tidelog.console.live.history import History
 from tidelog.log.base.errors import TidelogError
@@ -24,17 +25,21 @@ _SHARE: Final = 50
 # Requests a minute are those of so long.
 _LATE_S: Final = 120.0
 _RATES: Final = ("records_in", "bytes_in", "records_out")
-SERIES: Final = (*_RATES, "lag", "entries", "files", "small_files", "records", "bytes")
+SERIES: Final = (*_RATES, "lag", "entries", "files", "small_files", "records", "bytes", "alarms")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one look gave. `rates`: records a second that each topic got since the look before, None for its first."""
+    """What one look gave, `alarms` once all topics are read.
+
+    `rates`: records a second that each topic got since the look before, None for its first.
+    """
 
     look: LakeLook
     topics: Mapping[str, ConsoleTopic] = field(default_factory=dict)
     rates: Mapping[str, float | None] = field(default_factory=dict)
     groups: Mapping[str, ConsoleGroup] = field(default_factory=dict)
+    alarms: Sequence[Mapping[str, Any]] = ()
 
 
 class Sampler:
@@ -137,11 +142,12 @@ class Sampler:
         rates = {name: _rate(one, known.get(name), seconds) for name, one in topics.items()}
         same = frozenset(name for name, one in topics.items() if known.get(name) is one)
         groups = {name: self._group(look, before, name, same) for name in look.groups}
-        self._history.add(look.at_ms, self._totals(look, topics, groups))
+        found = alarms(self._console.lake.uri, look, topics, groups)
+        self._history.add(look.at_ms, self._totals(look, topics, groups) | {"alarms": len(found)})
         self._groups = {name: self._groups.get(name) or _lag_history(one.lag) for name, one in groups.items()}
         for name, one in groups.items():
             self._groups[name].add(look.at_ms, one.lag)
-        return Sample(look, topics, rates, groups)
+        return Sample(look, topics, rates, groups, found)
 
     def _group(self, look: LakeLook, before: Sample | None, name: str, same: Set[str]) -> ConsoleGroup:
         """A group's figures, as they were where nothing of it is new; `same`: topics that have no new entry."""

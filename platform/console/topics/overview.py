@@ -1,14 +1,11 @@
 """The session, and the lake at a glance: now, and since the console started."""
 
-from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, Final
 
 from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
-from tidelog.console.live.sampler import SERIES, Sample, Sampler
-from tidelog.doctor.facts import GroupHealth, LakeFacts, TopicHealth
-from tidelog.doctor.rules import examined
+from tidelog.console.live.sampler import SERIES, Sampler
 from tidelog.log.delta import layout
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
 
@@ -69,7 +66,7 @@ def overview(call: ConsoleCall) -> Any:
         "in_bytes_per_s": newest["bytes_in"] if whole else None,
         "out_per_s": newest["records_out"] if whole else None,
         "lag": sum(one.records for one in groups.values()),
-        "alarms": alarms(call.console.lake.uri, sample) if whole else [],
+        "alarms": sample.alarms if whole else [],
         "broken": [{"topic": name, "why": why} for name, why in sample.look.broken.items() if rights.sees_topic(name)],
     }
 
@@ -78,28 +75,6 @@ def requests(call: ConsoleCall) -> Any:
     """What the console asks of the store: requests a minute of late, and in all; None of a store that counts none."""
     total, per_minute = call.console.part(Sampler).requests()
     return {"requests": total, "requests_per_minute": per_minute, "looks": call.console.watch.looks}
-
-
-def alarms(uri: str, sample: Sample) -> list[Mapping[str, Any]]:
-    """What the doctor's rules find in a look alone, without a trial of the store."""
-    look = sample.look
-    facts = LakeFacts(
-        uri,
-        look.at_ms,
-        space=look.space,
-        look=look,
-        topics={name: TopicHealth(one.files, one.small_files) for name, one in sample.topics.items()},
-        groups={
-            name: GroupHealth(
-                len(view.group.members) if view.group else 0,
-                sample.groups[name].records,
-                sample.groups[name].seconds(look.at_ms),
-            )
-            for name, view in look.groups.items()
-        },
-        runs=look.runs,
-    )
-    return [{"name": one.rule, "level": str(one.level), "what": one.what, "do": one.do} for one in examined(facts)]
 
 
 def history(call: ConsoleCall) -> Any:

@@ -28,16 +28,18 @@ def test_topics_are_listed_before_all_of_them_are_read(running, monkeypatch):
         assert whole.result().unread == ()
         read = page.ok("GET", "/api/topics")
         then = page.ok("GET", "/api/overview")
+        newer = page.ok("GET", "/api/overview/history")
     rows = {row["name"]: row for row in found["topics"]}
     assert [row["name"] for row in found["topics"]] == ["a", "b", "c"]
     assert (found["total"], found["unread"], rows["a"]["records"], rows["a"]["cleanup"]) == (3, 2, 1, "delete")
     assert [rows["b"][key] for key in ("partitions", "records", "rate", "cleanup", "retention_ms")] == [None] * 5
     assert (now["topics"], now["unread"], now["records"], now["alarms"]) == (3, 2, 1, [])
-    assert history["times"] == []
+    assert history["times"] == history["series"]["alarms"] == []
     assert [row["name"] for row in searched["topics"]] == ["b"]
     assert (read["unread"], read["topics"][1]["partitions"]) == (0, 2)
     assert (then["unread"], then["partitions"]) == (0, 6)
     assert "maintenance-due" in {alarm["name"] for alarm in then["alarms"]}
+    assert newer["series"]["alarms"][-1] == len(then["alarms"])
 
 
 def test_a_topic_has_its_page_while_others_are_read(running, monkeypatch):

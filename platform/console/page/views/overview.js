@@ -7,6 +7,7 @@ import { byteRate, bytes, count, many, rate, shortCount, time } from "../base/fo
 const CHARTS = [
   ["records_in", "Records in", rate], ["bytes_in", "Bytes in", byteRate, BINARY_STEPS], ["records_out", "Records out (commits of groups)", rate],
   ["lag", "Lag of all groups", shortCount], ["entries", "Entries", shortCount], ["files", "Files", shortCount], ["small_files", "Small files", shortCount],
+  ["bytes", "Size", bytes, BINARY_STEPS], ["alarms", "Alarms", shortCount],
 ];
 
 // The history is much larger than what is true now.
