@@ -8,7 +8,7 @@ from typing import Any, Final
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.log.base.errors import ContendedLogError, TidelogError
+from tidelog.log.base.errors import ContendedLogError, StorageError, TidelogError
 from tidelog.log.config.lake_file import LOOK_EVERY_S, Follows
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
@@ -96,9 +96,15 @@ def _promote(
         said("stopping the source's writers, and shipping what they wrote")
         try:
             _last_rounds(source, follower, lease)
-        except TidelogError:
-            source.follow(None)
-            follower.follow(follows)
+        except TidelogError as error:
+            follower.follow(follows)  # first: the source may be away by now
+            try:
+                source.follow(None)
+            except StorageError as away:
+                raise NotPromotedError(
+                    f"The source {source.uri} went away when its writers were stopped: {away} Promote again when it is"
+                    f" back, or promote without it (--source-is-gone). What had failed before: {error}"
+                ) from error
             raise
     round_journal.finish(follower.storage, follower.ids)
     _require_whole(follower, force=force)

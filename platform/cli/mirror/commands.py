@@ -169,7 +169,9 @@ def promote(
     this lake from then on: nothing is lost.
     """
     from tidelog.commands.options import pairs
+    from tidelog.log.base.errors import LakeNotFoundError, StorageError
     from tidelog.log.lake import Lake
+    from tidelog.mirror.promotion import NotPromotedError
     from tidelog.mirror.promotion import promote as promoted
 
     options = call.store | pairs("--from-option", from_option or [])
@@ -178,7 +180,13 @@ def promote(
         if source_is_gone or follows is None:
             done = promoted(follower, None, force=force, said=_say)
         else:
-            with Lake(follows.source, create=False, options=options) as source:
+            try:
+                opened = Lake(follows.source, create=False, options=options)
+            except (LakeNotFoundError, StorageError) as error:
+                raise NotPromotedError(
+                    f"The source can't be opened: {error} Where it is lost, promote without it: --source-is-gone."
+                ) from error
+            with opened as source:
                 done = promoted(follower, source, force=force, said=_say)
     if call.as_json:
         print_json(done.to_json())

@@ -9,7 +9,7 @@ from support.transactions import Process, SharedLake, copy, offsets_to, stage
 
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import RegisteredBroker
-from tidelog.log.base.errors import LakeFollowsError, ProducerFencedError
+from tidelog.log.base.errors import LakeFollowsError, ProducerFencedError, StorageError
 from tidelog.log.config.lake_file import Follows
 from tidelog.mirror.cutting import noted_diverged
 from tidelog.mirror.promotion import NotPromotedError, promote
@@ -41,6 +41,26 @@ def test_a_promoted_follower_takes_writes_and_the_mirror_stops() -> None:
     copy(process.ready(), "two", 2)
     assert read(process.lake, "a") == ["one", "two"]
     assert process.stable() == {("in", 0): 2}
+
+
+def test_a_source_that_goes_away_while_it_is_stopped_leaves_a_follower(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is mirrored on, or promoted again."""
+    _, pair = shipped_transactions()
+    source, copied = pair.lake(), pair.copy(to_promote=True)
+    told, follows = source.follow, copied.follows()
+
+    def gone(follows: Follows | None = None) -> None:
+        if follows is None:
+            raise StorageError("no answer")
+        told(follows)
+
+    monkeypatch.setattr(source, "follow", gone)
+    monkeypatch.setattr("tidelog.mirror.promotion.Mirror.round", lambda _: gone())
+    with pytest.raises(NotPromotedError, match="source-is-gone"):
+        promote(copied, source)
+    assert pair.copy().follows() == follows
+    assert not promote(copied, None).in_order
+    assert pair.copy().follows() is None
 
 
 def test_a_producer_of_the_lost_source_can_not_commit_here_what_it_began_there() -> None:

@@ -1,6 +1,7 @@
 """`tidelog mirror …` on lakes in memory."""
 
 import json
+import shutil
 
 import pytest
 from support.cli_calls import cli, lake_address
@@ -83,6 +84,17 @@ def test_a_lost_source_is_replaced_and_what_diverged_is_named_and_cut_off() -> N
     assert cli("mirror", "start", "--from", follower, "--to", source, "--once", "--discard-diverged").exit_code == 0
     with Lake(source) as lake:
         assert read(lake, "orders") == ["a", "b", "new"]
+
+
+def test_a_source_that_can_not_be_opened_has_a_way_out(tmp_path) -> None:
+    source, follower = str(tmp_path / "source"), str(tmp_path / "follower")
+    Lake(source).close()
+    cli("mirror", "start", "--from", source, "--to", follower, "--once")
+    shutil.rmtree(source)
+    refused = cli("--lake", follower, "mirror", "promote")
+    assert refused.exit_code == 1
+    assert "--source-is-gone" in refused.stderr
+    assert cli("--lake", follower, "mirror", "promote", "--source-is-gone").exit_code == 0
 
 
 @pytest.mark.parametrize("command", ["start", "compare"])
