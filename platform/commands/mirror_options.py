@@ -34,9 +34,11 @@ class TwoLakes:
     ] = None
 
     def open_source(self, call: Session) -> "Lake":
-        """The source, which must be there."""
+        """The source, which must be there. Raises `UsageProblemError` for what is no lake."""
         from tidelog.log.lake import Lake
 
+        if self.source.startswith("kafka://"):
+            raise UsageProblemError(f"{self.source} is no lake: only 'tidelog mirror start' takes kafka:// here.")
         return Lake(self.source, create=False, options=call.store | pairs("--from-option", self.from_option or []))
 
     def open_target(self, call: Session) -> "Lake":

@@ -97,6 +97,12 @@ def test_a_source_that_can_not_be_opened_has_a_way_out(tmp_path) -> None:
     assert cli("--lake", follower, "mirror", "promote", "--source-is-gone").exit_code == 0
 
 
+def test_kafka_is_no_lake_to_compare_with() -> None:
+    refused = cli("mirror", "compare", "--from", "kafka://127.0.0.1:1", "--to", "memory://x")
+    assert refused.exit_code == 2
+    assert "only 'tidelog mirror start' takes kafka://" in " ".join(refused.stderr.split())
+
+
 @pytest.mark.parametrize("command", ["start", "compare"])
 def test_both_lakes_are_named(command: str) -> None:
     assert cli("mirror", command, "--from", "memory://x").exit_code == 2
