@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Final
 
 from pyspark import SparkConf, SparkContext
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tidelog.log.base.shallow_errors import shallow
@@ -24,6 +25,11 @@ _JARS: Final = "spark.jars"
 _MASTER: Final = "spark.master"
 # What starts Spark's Python workers. Only where it can be imported for certain: on this machine, by this Python.
 _DAEMON: Final = {"spark.python.daemon.module": "tidelog.sources.worker_daemon"}
+
+# The loggers of PySpark's errors. It makes each with the first error, by setting `logging`'s class for a moment: two
+# threads that do so at once get a plain logger for good, which raises a TypeError in place of every error since.
+for _name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+    PySparkLogger.getLogger(_name)
 
 
 @shallow

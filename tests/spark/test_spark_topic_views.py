@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from support.spark_queries import append
 from support.waiting import eventually
@@ -55,6 +56,12 @@ def test_views_come_and_go_with_their_topics(spark: SparkSession, lake: Lake, vi
     assert shown(spark) == ["b"]
     with pytest.raises(AnalysisException):
         spark.sql("SELECT * FROM tidelog.a")
+
+
+@pytest.mark.parametrize("name", ["DataFrameQueryContextLogger", "SQLQueryContextLogger"])
+def test_errors_of_two_threads_at_once_have_a_logger_that_takes_them(name: str) -> None:
+    """PySpark makes it with the first error, and not for two threads at once: views are refreshed by one of them."""
+    assert isinstance(logging.getLogger(name), PySparkLogger)
 
 
 def test_odd_names_are_quoted(spark: SparkSession, lake: Lake, views: TopicViews) -> None:
