@@ -1,8 +1,14 @@
-"""What topics and groups hold, in figures; computed again only where something of them is new."""
+"""What topics and groups hold, in figures, and what is wrong with them.
+
+Figures are computed again only where something of a topic or group is new.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from tidelog.doctor.facts import GroupHealth, LakeFacts, TopicHealth
+from tidelog.doctor.rules import examined
 from tidelog.groups.model import GroupView
 from tidelog.log.state.topic_state import TopicState
 from tidelog.metrics.lags import lags
@@ -99,3 +105,24 @@ def committed_since(before: GroupView, now: GroupView) -> int:
         if known is not None:
             gone_on += max(0, committed.offset - known.offset)
     return gone_on
+
+
+def alarms(
+    uri: str, look: LakeLook, topics: Mapping[str, ConsoleTopic], groups: Mapping[str, ConsoleGroup]
+) -> list[Mapping[str, Any]]:
+    """What the doctor's rules find in a look alone, without a trial of the store."""
+    facts = LakeFacts(
+        uri,
+        look.at_ms,
+        space=look.space,
+        look=look,
+        topics={name: TopicHealth(one.files, one.small_files) for name, one in topics.items()},
+        groups={
+            name: GroupHealth(
+                len(view.group.members) if view.group else 0, groups[name].records, groups[name].seconds(look.at_ms)
+            )
+            for name, view in look.groups.items()
+        },
+        runs=look.runs,
+    )
+    return [{"name": one.rule, "level": str(one.level), "what": one.what, "do": one.do} for one in examined(facts)]

@@ -8,8 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidelog.console.base.console import Console
-from tidelog.console.live.alarms import alarms
-from tidelog.console.live.figures import ConsoleGroup, ConsoleTopic, committed_since, figures_of, group_figures
+from tidelog.console.live.figures import (
+    ConsoleGroup,
+    ConsoleTopic,
+    alarms,
+    committed_since,
+    figures_of,
+    group_figures,
+)
 from tidelog.console.live.history import History
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
