@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
@@ -11,6 +11,9 @@ from tidelog.commands.options import Session, pairs
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake
+
+# How the address of a source begins that is Kafka, and no lake.
+KAFKA: Final = "kafka://"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +40,8 @@ class TwoLakes:
         """The source, which must be there. Raises `UsageProblemError` for what is no lake."""
         from tidelog.log.lake import Lake
 
-        if self.source.startswith("kafka://"):
-            raise UsageProblemError(f"{self.source} is no lake: only 'tidelog mirror start' takes kafka:// here.")
+        if self.source.startswith(KAFKA):
+            raise UsageProblemError(f"{self.source} is no lake: only 'tidelog mirror start' takes {KAFKA} here.")
         return Lake(self.source, create=False, options=call.store | pairs("--from-option", self.from_option or []))
 
     def open_target(self, call: Session) -> "Lake":

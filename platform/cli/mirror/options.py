@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from tidelog.cli.broker.config_file import read_config
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.metrics_option import metrics_served
+from tidelog.commands.mirror_options import KAFKA
 from tidelog.commands.options import pairs
 from tidelog.log.base.extras import require
 
@@ -79,18 +80,15 @@ class KafkaOptions:
             )
 
 
-_KAFKA: Final = "kafka://"
-
-
 def kafka_servers(address: str) -> str | None:
     """The servers of `kafka://HOST:PORT[,HOST:PORT…]`; None for the address of a lake. Raises `UsageProblemError`.
 
     >>> kafka_servers("kafka://one:9092,two:9092/"), kafka_servers("/data/lake")
     ('one:9092,two:9092', None)
     """
-    if not address.startswith(_KAFKA):
+    if not address.startswith(KAFKA):
         return None
-    servers = address.removeprefix(_KAFKA).rstrip("/")
+    servers = address.removeprefix(KAFKA).rstrip("/")
     if not all(re.fullmatch(r"(\[[0-9a-fA-F:]+\]|[^\s:,/]+):\d{1,5}", server) for server in servers.split(",")):
         raise UsageProblemError(f"--from {address!r} is no address of Kafka: give kafka://HOST:PORT[,HOST:PORT…].")
     return servers

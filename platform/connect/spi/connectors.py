@@ -52,19 +52,15 @@ class Connector(ABC):
         """What is to say of each key; override to add what only several keys together show, or the other system."""
         return cls.config_def().validate(config)
 
-    @classmethod
-    def require_valid(cls, config: RawConfig) -> None:
-        """Raise `ConnectConfigError` with the first thing that `validate` finds wrong."""
-        errors = [error for value in cls.validate(config) for error in value.errors]
-        if errors:
-            raise ConnectConfigError(errors[0])
-
     def start(self, config: RawConfig, context: ConnectorContext) -> None:  # noqa: ARG002
         """Check the configuration and keep it as `config`; override to begin more.
 
-        Raises `ConnectError`: the connector becomes FAILED.
+        Raises `ConnectConfigError` with the first thing that `validate` finds wrong, or another `ConnectError`: the
+        connector becomes FAILED.
         """
-        self.require_valid(config)
+        errors = [error for value in self.validate(config) for error in value.errors]
+        if errors:
+            raise ConnectConfigError(errors[0])
         self.config: RawConfig = dict(config)
 
     def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:  # noqa: ARG002

@@ -149,7 +149,7 @@ class Sampler:
         same = frozenset(name for name, one in topics.items() if known.get(name) is one)
         groups = {name: self._group(look, before, name, same) for name in look.groups}
         found = alarms(self._console.lake.uri, look, topics, groups)
-        self._history.add(look.at_ms, self._totals(look, topics, groups) | {"alarms": len(found)})
+        self._history.add(look.at_ms, self._totals(look, topics, groups, found))
         self._groups = {name: self._groups.get(name) or _lag_history(one.lag) for name, one in groups.items()}
         for name, one in groups.items():
             self._groups[name].add(look.at_ms, one.lag)
@@ -166,7 +166,11 @@ class Sampler:
         return group_figures(look, name)
 
     def _totals(
-        self, look: LakeLook, topics: Mapping[str, ConsoleTopic], groups: Mapping[str, ConsoleGroup]
+        self,
+        look: LakeLook,
+        topics: Mapping[str, ConsoleTopic],
+        groups: Mapping[str, ConsoleGroup],
+        found: Sequence[Mapping[str, Any]],
     ) -> dict[str, float | None]:
         return {
             "records_in": sum(one.produced for one in topics.values()),
@@ -178,6 +182,7 @@ class Sampler:
             "small_files": sum(one.small_files for one in topics.values()),
             "records": sum(one.records for one in topics.values()),
             "bytes": sum(one.bytes for one in topics.values()),
+            "alarms": len(found),
         }
 
 

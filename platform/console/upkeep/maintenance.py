@@ -24,7 +24,6 @@ class ConsoleMaintenance(Jobs):
     def __init__(self, console: Console) -> None:
         super().__init__(console.lake.clock, console.lake.ids, "Maintenance")
         self._console = console
-        self._lake = console.lake
         self._planning = threading.Lock()
         self._due: list[dict[str, str]] = []
         self._due_s = float("-inf")
@@ -35,7 +34,7 @@ class ConsoleMaintenance(Jobs):
 
     def _maintained(self, topic: str | None) -> dict[str, Any]:
         try:
-            report = LakeUpkeep(self._lake).run(topics=None if topic is None else [topic])
+            report = LakeUpkeep(self._console.lake).run(topics=None if topic is None else [topic])
         finally:  # what it did before it failed shows, too
             with self._planning:
                 self._due_s = float("-inf")
@@ -45,9 +44,9 @@ class ConsoleMaintenance(Jobs):
     def due(self) -> list[dict[str, str]]:
         """What retention, merges and compaction would do now, or a minute ago. Raises as `maintain` does."""
         with self._planning:
-            now_s = self._lake.clock.elapsed_s()
+            now_s = self._console.lake.clock.elapsed_s()
             if now_s - self._due_s > _DUE_S:
-                plan = LakeUpkeep(self._lake).run(only=(RETAIN, MERGE, COMPACT), dry_run=True)
+                plan = LakeUpkeep(self._console.lake).run(only=(RETAIN, MERGE, COMPACT), dry_run=True)
                 self._due = [row for row in _rows(plan) if not row["what"].startswith(_NOTHING)]
                 self._due_s = now_s
             return self._due

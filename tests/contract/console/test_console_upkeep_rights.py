@@ -9,6 +9,7 @@ from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, AclResource
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.lake import Lake
 from tidelog.registry.base.model import Schema
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.records import SubjectVersion
@@ -25,9 +26,9 @@ ALLOWED = (
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
-    access = HttpAccess(authenticates=True, super_users=frozenset({"User:root"}))
-    with running_console(tmp_path_factory.mktemp("place") / "lake", access=access) as console:
-        lake, users = console.lake, AccessLog(console.lake)
+    address = tmp_path_factory.mktemp("place") / "lake"
+    with Lake(address) as lake:
+        users = AccessLog(lake)
         for user in ("ann", "root"):
             users.upsert_scram(user, credential(ScramMechanism.SHA_512, f"{user}-pw", b"salt" * 4))
         users.add_acls(
@@ -45,8 +46,9 @@ def running(tmp_path_factory):
             GroupLog(lake).commit_offsets(group, offsets)
         for name in ("copier", "payer"):
             TransactionLog(lake).begin(name, 60_000)
-        with console.client(("ann", "ann-pw")) as page:
-            eventually(lambda: page.get("/api/groups").status_code == 200, "the log-in")
+        users.close()
+    access = HttpAccess(authenticates=True, super_users=frozenset({"User:root"}))
+    with running_console(address, access=access) as console:
         yield console
 
 
