@@ -37,10 +37,9 @@ lint: setup ## style only (ruff)
 	@$(VENV)/ruff check .
 	@$(VENV)/ruff format --check .
 
-# The installed package is checked, not the folders: only there do they have their module names.
-typecheck: setup ## types only (mypy --strict over the installed package)
+typecheck: setup ## types only (mypy --strict)
 	@printf '\n== types ==\n'
-	@$(VENV)/mypy --strict --config-file pyproject.toml build/__editable__.tidelog-*/tidelog build/__editable__.tidelog-*/pyspark_tidelog
+	@MYPYPATH=platform $(VENV)/mypy -p tidelog -p pyspark_tidelog
 	@cd benchmarks && MYPYPATH=. $(CURDIR)/$(VENV)/mypy --config-file ../pyproject.toml --explicit-package-bases *.py
 
 $(LAYERS:%=test-%): test-%: setup

@@ -9,7 +9,7 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-PAGES = ("*.md", "docs/*.md", "decisions/*.md", "platform/README.md")
+PAGES = ("*.md", "docs/*.md", "decisions/*.md")
 # What pages link to beside pages.
 OTHERS = ("LICENSE", "docs/*.svg", "docs/images/*", "docs/*.css", "benchmarks/results/*")
 

@@ -209,7 +209,7 @@ def test_objects_one_after_another_are_read():
 
 def test_a_file_that_is_not_there_is_found():
     text = "`log/door.py`, `door.py`, `other_door.py`, `groups/rules/`, `groups/gone/`, `pyspark/sql/worker.py`"
-    there = ["platform/log/door.py", "groups/rules/__init__.py"]
+    there = ["platform/tidelog/log/door.py", "groups/rules/__init__.py"]
     assert unknown_files(text, there) == ["other_door.py", "groups/gone/"]
 
 

@@ -146,9 +146,9 @@ def test_an_import_inwards_is_left_alone(module, text):
         "from sinks import writer",
         "from sources.reader import Reader",
         "import jobs.retention",
-        "import platform.log",
-        "from platform import cli",
-        "from platform.spark.session import session",
+        "import platform.tidelog.log",
+        "from platform import tidelog",
+        "from platform.tidelog.spark.session import session",
     ],
 )
 def test_a_bare_folder_import_is_found(text):
@@ -163,7 +163,7 @@ def test_other_imports_of_those_names_are_left_alone(text):
 def test_a_circle_is_found():
     a = parse("from tidelog.log.b import f", "tidelog.log.a")
     b = parse("def g():\n    from tidelog.log import a", "tidelog.log.b")
-    package = parse("from tidelog.log.a import g", "tidelog.log", "platform/log/__init__.py")
+    package = parse("from tidelog.log.a import g", "tidelog.log", "platform/tidelog/log/__init__.py")
     assert set(import_cycle([package, a, b])) == {"tidelog.log.a", "tidelog.log.b"}
     assert import_cycle([package, a, parse("import pyarrow", "tidelog.log.b")]) == []
 

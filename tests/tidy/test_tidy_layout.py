@@ -1,28 +1,18 @@
 """The folders are the packages that pyproject.toml says, and none hides a module of the standard library."""
 
-import re
-
 import pytest
-from tidy_layout import (
-    PLATFORM,
-    repeated_test_files,
-    shadowed_platform,
-    standard_names,
-    unmapped_folders,
-    wrong_mappings,
-)
-from tidy_repository import OUTSIDE_THE_PACKAGE, ROOT, files, module_name, setuptools_table, texts
+from tidy_layout import bare_folders, repeated_test_files, shadowed_platform, standard_names, wrong_links
+from tidy_repository import OUTSIDE_THE_PACKAGE, PLATFORM, ROOT, files, module_name, package_folders, packages_of
 
-PACKAGES = setuptools_table()["packages"]
-MAPPING = setuptools_table()["package-dir"]
-
-
-def test_every_package_is_mapped_and_there():
-    assert list(wrong_mappings(PACKAGES, MAPPING, files())) == []
+LINKED = ("groups", "jobs", "retention", "sinks", "sources")
 
 
 def test_every_folder_of_python_files_is_a_package():
-    assert unmapped_folders(files(), MAPPING, OUTSIDE_THE_PACKAGE) == []
+    assert bare_folders(files(), package_folders(), OUTSIDE_THE_PACKAGE) == []
+
+
+def test_the_top_folders_are_links_in_the_package():
+    assert list(wrong_links(ROOT, LINKED)) == []
 
 
 def test_no_module_is_named_like_a_standard_one():
@@ -41,42 +31,63 @@ def test_platform_stays_the_standard_librarys():
     assert shadowed_platform(ROOT) == ""
 
 
-def test_the_readme_of_platform_has_every_package():
-    rows = re.findall(r"^\| `([^`]+)/` \| `([^`]+)` \|", texts()["platform/README.md"], re.MULTILINE)
-    assert dict(rows) == {folder: module for module, folder in MAPPING.items()}
+@pytest.fixture
+def repository(tmp_path):
+    inside = tmp_path / PLATFORM / "tidelog"
+    (inside / "log").mkdir(parents=True)
+    for name in ("groups", "jobs"):
+        (tmp_path / name).mkdir()
+        (inside / name).symlink_to(f"../../{name}")
+    return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("packages", "mapping", "present"),
-    [
-        (["tidelog.log"], {}, ["platform/log/__init__.py"]),
-        ([], {"tidelog.log": "platform/log"}, ["platform/log/__init__.py"]),
-        (["tidelog.log"], {"tidelog.log": "platform/log"}, ["platform/log/door.py"]),
-        (["tidelog.log"], {"tidelog.log": "platform/logs"}, ["platform/logs/__init__.py"]),
-    ],
-)
-def test_a_wrong_mapping_is_found(packages, mapping, present):
-    assert list(wrong_mappings(packages, mapping, present))
+def test_right_links_are_left_alone(repository):
+    assert list(wrong_links(repository, ["groups", "jobs"])) == []
 
 
-def test_an_unmapped_folder_is_found():
+def test_a_missing_link_is_found(repository):
+    (repository / PLATFORM / "tidelog/jobs").unlink()
+    assert list(wrong_links(repository, ["groups", "jobs"]))
+
+
+@pytest.mark.parametrize("target", ["../../groups", "/somewhere/jobs"])
+def test_a_link_that_leads_elsewhere_is_found(repository, target):
+    link = repository / PLATFORM / "tidelog/jobs"
+    link.unlink()
+    link.symlink_to(target)
+    assert list(wrong_links(repository, ["groups", "jobs"]))
+
+
+@pytest.mark.parametrize("path", ["other", "log/deep"])
+def test_another_link_is_found(repository, path):
+    (repository / PLATFORM / "tidelog" / path).symlink_to("../../groups")
+    assert list(wrong_links(repository, ["groups", "jobs"]))
+
+
+def test_a_folder_that_is_no_package_is_found():
     paths = [
         "setup.py",
         "tests/unit/test_a.py",
-        "platform/log/door.py",
+        "platform/tidelog/log/__init__.py",
+        "platform/tidelog/log/door.py",
+        "platform/tidelog/log/deep/a.py",
         "groups/offsets.py",
-        "platform/log/deep/a.py",
     ]
-    assert unmapped_folders(paths, {"tidelog.log": "platform/log"}, ["tests"]) == ["groups", "platform/log/deep"]
+    assert bare_folders(paths, packages_of(paths, ["groups"]), ["tests"]) == ["groups", "platform/tidelog/log/deep"]
 
 
-@pytest.mark.parametrize("path", ["sinks/queue.py", "platform/log/types.py", "platform/io/a.py", "tests/select.py"])
+@pytest.mark.parametrize(
+    "path", ["sinks/queue.py", "platform/tidelog/log/types.py", "platform/io/a.py", "tests/select.py"]
+)
 def test_a_standard_name_is_found(path):
     assert list(standard_names([path]))
 
 
 def test_other_names_are_left_alone():
-    assert list(standard_names(["platform/log/door.py", "platform/log/__init__.py", "queue/README.md"])) == []
+    assert (
+        list(standard_names(["platform/tidelog/log/door.py", "platform/tidelog/log/__init__.py", "queue/README.md"]))
+        == []
+    )
 
 
 def test_a_package_named_platform_is_found(tmp_path):
@@ -95,11 +106,17 @@ def test_a_module_named_platform_is_found(tmp_path):
 @pytest.mark.parametrize(
     ("path", "module"),
     [
-        ("platform/log/lake.py", "tidelog.log.lake"),
-        ("platform/log/__init__.py", "tidelog.log"),
-        ("platform/log/storage/local.py", ""),
+        ("groups/rules/joining.py", "tidelog.groups.rules.joining"),
+        ("groups/store/rows.py", ""),
+        ("platform/pyspark_tidelog/source.py", "pyspark_tidelog.source"),
+        ("platform/tidelog/__main__.py", "tidelog.__main__"),
+        ("platform/tidelog/log/lake.py", "tidelog.log.lake"),
+        ("platform/tidelog/log/__init__.py", "tidelog.log"),
+        ("platform/tidelog/log/storage/local.py", ""),
         ("tests/unit/test_a.py", ""),
     ],
 )
 def test_the_module_of_a_file(path, module):
-    assert module_name(path, {"platform/log": "tidelog.log"}) == module
+    packages = ("groups/rules", "platform/pyspark_tidelog", "platform/tidelog", "platform/tidelog/log")
+    folders = packages_of([f"{folder}/__init__.py" for folder in packages], ["groups"])
+    assert module_name(path, folders) == module

@@ -19,7 +19,9 @@ def test_the_page_ships_whole():
     package_data = re.search(r'^"tidelog\.console" = \[(.*?)\]', texts()["pyproject.toml"], re.MULTILINE | re.DOTALL)
     assert package_data
     globs = re.findall(r'"([^"]+)"', package_data[1])
-    paths = [PurePosixPath(path).relative_to("platform/console") for path in files() if path.startswith(f"{PAGE}/")]
+    paths = [
+        PurePosixPath(path).relative_to("platform/tidelog/console") for path in files() if path.startswith(f"{PAGE}/")
+    ]
     assert [
         path for path in paths if not any(len(path.parts) == glob.count("/") + 1 and path.match(glob) for glob in globs)
     ] == []

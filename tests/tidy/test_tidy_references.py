@@ -17,7 +17,7 @@ def test_every_module_that_prose_names_exists():
 
 
 def test_a_path_that_is_gone_is_found():
-    known = endings(["docs/format.md", "platform/log/lake.py"])
+    known = endings(["docs/format.md", "platform/tidelog/log/lake.py"])
     assert list(missing_paths("a.py", '"""See docs/formats.md."""', known))
     assert list(missing_paths("a.py", '"""As in log/door.py."""', known))
     assert list(missing_paths("a.py", "x = 1  # as `doors.py` does", known))

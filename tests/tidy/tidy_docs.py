@@ -6,6 +6,7 @@ Run as a file it writes the tables of docs/configuration.md.
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
+from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any
 
@@ -82,7 +83,7 @@ def unknown_files(text: str, files: Collection[str]) -> list[str]:
     A name may leave out the folders in front. Names of other projects' packages are left alone.
     """
     ends = endings(files)
-    folders = {f"{end.rpartition('/')[0]}/" for end in ends}
+    folders = {f"{folder}/" for end in ends for folder in map(str, PurePosixPath(end).parents)}
     named = re.findall(r"`((?:[\w-]+/)*\w+\.py|(?:\w+/)+)`", text)
     return [name for name in named if name not in ends | folders and name.split("/")[0] not in ELSEWHERE]
 

@@ -2,29 +2,29 @@
 
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-PLATFORM = "platform"
+from tidy_repository import PLATFORM
 
 
-def unmapped_folders(files: Iterable[str], mapping: Mapping[str, str], outside: Collection[str]) -> list[str]:
-    """Folders with Python files that no package is mapped to."""
+def bare_folders(files: Iterable[str], packages: Collection[str], outside: Collection[str]) -> list[str]:
+    """Folders with Python files that are no package: an installation would lack them."""
     folders = {PurePosixPath(path).parent for path in files if path.endswith(".py")}
     inside = (folder for folder in folders if folder.parts and folder.parts[0] not in outside)
-    return sorted(str(folder) for folder in inside if str(folder) not in mapping.values())
+    return sorted(str(folder) for folder in inside if str(folder) not in packages)
 
 
-def wrong_mappings(packages: Collection[str], mapping: Mapping[str, str], files: Collection[str]) -> Iterator[str]:
-    """Packages without a mapping, mappings without a package, and both without an `__init__.py`."""
-    for package in sorted({*packages} ^ {*mapping}):
-        yield f"{package}: in only one of [tool.setuptools] packages and package-dir"
-    for package, folder in mapping.items():
-        if f"{folder}/__init__.py" not in files:
-            yield f"{package}: {folder}/__init__.py is missing"
-        named = folder.removeprefix(f"{PLATFORM}/").replace("/", ".")
-        if package not in (named, f"tidelog.{named}"):
-            yield f"{package}: {folder} is no place for it, modules are named like their folders"
+def wrong_links(root: Path, wanted: Collection[str]) -> Iterator[str]:
+    """Top folders that are no links in the package, and links that lead elsewhere."""
+    inside = root / PLATFORM / "tidelog"
+    for name in sorted(wanted):
+        link = inside / name
+        if not link.is_symlink() or link.readlink() != PurePosixPath("../..", name):
+            yield f"{PLATFORM}/tidelog/{name} must be a link to ../../{name}"
+    for link in sorted(inside.rglob("*")):
+        if link.is_symlink() and (link.parent != inside or link.name not in wanted):
+            yield f"{link.relative_to(root)}: only top folders of the repository are links"
 
 
 def standard_names(files: Iterable[str]) -> Iterator[str]:

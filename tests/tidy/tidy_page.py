@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from tidy_rules import MAX_FILE_LINES
 
-PAGE = "platform/console/page"
+PAGE = "platform/tidelog/console/page"
 # Others' files, as they were published.
 VENDORED = f"{PAGE}/uplot/"
 

@@ -1,15 +1,15 @@
-"""The repository as the tidy rules see it: its files, its packages and where they are mapped to."""
+"""The repository as the tidy rules see it: its files and its packages."""
 
 import gc
 import subprocess
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 
 from tidy_source import Source, parse
 
 ROOT = Path(__file__).resolve().parents[2]
+PLATFORM = "platform"
 OUTSIDE_THE_PACKAGE = ("tests", "benchmarks", "docs")
 
 
@@ -39,15 +39,33 @@ def texts() -> Mapping[str, str]:
 
 
 @cache
-def setuptools_table() -> Mapping[str, object]:
-    """`[tool.setuptools]` of pyproject.toml."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-
-
-@cache
 def package_folders() -> Mapping[str, str]:
-    """Module name by folder, as pyproject.toml maps them."""
-    return {folder: module for module, folder in setuptools_table()["package-dir"].items()}
+    """Module name by folder, of every folder with an `__init__.py` below `platform/` and what it links to."""
+    return packages_of(files(), linked_folders(ROOT / PLATFORM / "tidelog"))
+
+
+def linked_folders(inside: Path) -> list[str]:
+    """The top folders of the repository that are links in the package."""
+    return sorted(link.name for link in inside.iterdir() if link.is_symlink())
+
+
+def packages_of(paths: Iterable[str], linked: Collection[str]) -> dict[str, str]:
+    """Module name by folder.
+
+    >>> packages_of(["platform/tidelog/log/__init__.py", "groups/rules/__init__.py"], ["groups"])
+    {'platform/tidelog/log': 'tidelog.log', 'groups/rules': 'tidelog.groups.rules'}
+    """
+    found = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        first, _, rest = folder.partition("/")
+        if name != "__init__.py" or not folder:
+            continue
+        if first == PLATFORM:
+            found[folder] = rest.replace("/", ".")
+        elif first in linked:
+            found[folder] = f"tidelog.{folder.replace('/', '.')}"
+    return found
 
 
 @cache
@@ -72,7 +90,7 @@ def package_sources() -> tuple[Source, ...]:
 
 
 def module_name(path: str, folders: Mapping[str, str]) -> str:
-    """The name under which a file is imported, "" when its folder is not mapped."""
+    """The name under which a file is imported, "" when its folder is no package."""
     file = PurePosixPath(path)
     package = folders.get(str(file.parent), "")
     return package if not package or file.name == "__init__.py" else f"{package}.{file.stem}"
