@@ -14,19 +14,23 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo demo-kafka test lint typecheck docs dist reliability bench bench-soak bench-peers compat clean $(LAYERS:%=test-%)
+.PHONY: help setup setup-demo setup-demo-kafka demo demo-kafka test lint typecheck docs dist reliability bench bench-soak bench-peers compat clean $(LAYERS:%=test-%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 	@echo '  make test-LAYER  one layer of tests: $(LAYERS)'
 
-setup: ## .venv with everything; does nothing when it is up to date
-	@.ci/setup
+# Each part installs what it needs into .venv, and does nothing when it is up to date.
+setup: ## .venv with all that these commands need
+	@.ci/setup test
 
-demo: setup ## the main job on real data: flights in, delays out
+setup-demo setup-demo-kafka: setup-%:
+	@.ci/setup $*
+
+demo: setup-demo ## the main job on real data: flights in, delays out
 	@$(VENV)/tidelog demo
 
-demo-kafka: setup ## a Kafka client produces the flights through a broker while Spark streams them
+demo-kafka: setup-demo-kafka ## a Kafka client produces the flights through a broker while Spark streams them
 	@$(VENV)/tidelog demo --kafka
 
 test: setup lint typecheck $(LAYERS:%=test-%) ## style, types and every layer of tests, as CI does

@@ -1,11 +1,9 @@
 """Debian's Chromium, driven as a person uses it, and what every page must keep meanwhile.
 
-Playwright (of the extra `dev`) drives the browser; axe-core judges what people with assistive technology get. As a
-program: `python -m support.browsers` installs axe-core where npm is.
+Playwright (of the extra `dev`) drives the browser; axe-core judges what people with assistive technology get.
 """
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,27 +11,20 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
-from support.kafka_clients import ROOT, KafkaClient, install, missing, ready, run_command
+from support.axe import AXE
+from support.kafka_clients import ready
+from support.tools import ROOT, require
 from support.waiting import PATIENCE_S
 
 SHOTS = ROOT / "build/screenshots"
 DESK = (1280, 860)
 PHONE = (390, 844)
-_CHROMIUM = "chromium"
 # A server's refusal, which a page shows to people. What the policy of the page forbids has other words.
 _REFUSED = "Failed to load resource: the server responded with a status of"
 _CALL = """([folder, name]) => {
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(folder, name);
 }"""
-
-
-def _make_axe(client: KafkaClient, folder: Path) -> None:
-    run_command(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", f"axe-core@{client.version}"], folder)
-
-
-# No client of Kafka's, but installed in the same way.
-AXE = KafkaClient("axe-core", "4.14.1", "npm", _make_axe, lambda folder: [folder / "node_modules/axe-core/axe.min.js"])
 
 
 @dataclass
@@ -96,9 +87,7 @@ class Visit:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Debian's Chromium without a window; a test skips by name where it is not there, and fails in CI."""
-    program = shutil.which(_CHROMIUM)
-    if program is None:
-        missing(_CHROMIUM, "the console's page")
+    program = require("chromium", "the console's page")
     if not (AXE.folder / "stamp").exists():  # others may hold the lock of all clients for minutes
         ready(AXE)
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox refuses root
@@ -142,7 +131,3 @@ def visit(
         assert visitor.elsewhere() == []
         assert visitor.trouble == []
 
-
-if __name__ == "__main__":
-    if shutil.which(AXE.program):
-        install(AXE)

@@ -3,7 +3,7 @@
 A round trip (`tests/clients/`) sends records by every codec of the client and reads them back as a member of a group.
 Its arguments: the address, the topic, the group, the codecs with commas between, how many records for each, and a
 transactional id or "". With one, records are sent in two transactions, of which the first is aborted. It prints what it
-read, a JSON document a line. As a program: `python -m support.kafka_clients` installs what `make test` runs.
+read, a JSON document a line.
 """
 
 import fcntl
@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
+from support.tools import ROOT, missing
 
-ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "tests/clients"
 STORE = ROOT / ".venv/clients"
 ALL_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -195,7 +194,7 @@ OLD = (
 
 def install(client: KafkaClient) -> None:
     """Install a client unless it is there; another process that does so at this moment is waited for."""
-    with _alone():
+    with _alone(client):
         stamp = _stamp(client)
         if (client.folder / "stamp").exists() and (client.folder / "stamp").read_text() == stamp:
             return
@@ -210,14 +209,6 @@ def ready(client: KafkaClient) -> None:
     if shutil.which(client.program) is None:
         missing(client.program, str(client))
     install(client)
-
-
-def missing(program: str, what: str) -> None:
-    """Skip, or fail in CI, for want of a program."""
-    why = f"{what} can't run: '{program}' is not there"
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{why}, and CI must have it", pytrace=False)
-    pytest.skip(why)
 
 
 def round_trip(
@@ -276,14 +267,9 @@ def _stamp(client: KafkaClient) -> str:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _alone(client: KafkaClient) -> Iterator[None]:
     STORE.mkdir(parents=True, exist_ok=True)
-    with open(STORE / "lock", "w") as lock:
+    with open(STORE / f"{client.folder.name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
-
-if __name__ == "__main__":
-    for one in (*NEWEST, TOOLS, ACCESS_TOOLS):
-        if shutil.which(one.program):
-            install(one)

@@ -1,10 +1,6 @@
-"""Kafka's own programs in Java: fetched by Maven's coordinates, started with a log, killed, and started again.
-
-As a program: `python -m support.kafka_programs` installs what `make test` runs.
-"""
+"""Kafka's own programs in Java: fetched by Maven's coordinates, started with a log, killed, and started again."""
 
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from support.kafka_clients import NEWEST, KafkaClient, fetch_jars, install, run_command
+from support.kafka_clients import NEWEST, KafkaClient, fetch_jars, run_command
 from support.waiting import PATIENCE_S, eventually
 
 _KAFKA = NEWEST[0].version
@@ -130,8 +126,3 @@ def streams(
     command = [*java(STREAMS.folder, _SOURCE.stem), program, address, application, folder / "state", *told]
     return JavaProgram(command, folder / "streams.log")
 
-
-if __name__ == "__main__":
-    for one in (STREAMS, CONNECT):
-        if shutil.which(one.program):
-            install(one)

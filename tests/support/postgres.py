@@ -22,7 +22,8 @@ from typing import Any
 
 import psycopg2
 import psycopg2.extras
-from support.kafka_clients import KafkaClient, fetch_jars, install, missing
+from support.kafka_clients import KafkaClient, fetch_jars, install
+from support.tools import TOOLS, missing
 from support.waiting import PATIENCE_S, eventually
 
 USER = "postgres"
@@ -165,10 +166,7 @@ _EMBEDDED = KafkaClient("postgres", "15.15.0", "java", _make_embedded, lambda _:
 
 def _programs() -> Path:
     """The folder of the newest server on this machine."""
-    kept = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
-    if kept:
-        return kept[-1].parent
-    found = shutil.which("postgres")
+    found = TOOLS["postgres"].see()
     return Path(found).resolve().parent if found is not None else embedded()
 
 

@@ -1,7 +1,6 @@
 """Prometheus (Debian's package) in a folder of its own, which scrapes what a test names."""
 
 import json
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import yaml
-from support.kafka_clients import missing
+from support.tools import require
 from support.waiting import PATIENCE_S, eventually
 
 Labels = dict[str, str]
@@ -51,9 +50,7 @@ class Prometheus:
 @contextmanager
 def running_prometheus(folder: Path, jobs: Mapping[str, Sequence[str]], rules: Path) -> Iterator[Prometheus]:
     """A server that scrapes `jobs`, {name: addresses}, once a second. Skips where it is not; in CI it fails."""
-    program = shutil.which("prometheus")
-    if program is None:
-        missing("prometheus", "Prometheus")
+    program = require("prometheus", "Prometheus")
     folder.mkdir()
     times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     scraped = [{"job_name": job, "static_configs": [{"targets": [*at]}]} for job, at in jobs.items()]
@@ -63,7 +60,7 @@ def running_prometheus(folder: Path, jobs: Mapping[str, Sequence[str]], rules: P
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     command = [
-        str(program),
+        program,
         f"--config.file={folder / 'prometheus.yml'}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address={address}",
@@ -86,9 +83,7 @@ def running_prometheus(folder: Path, jobs: Mapping[str, Sequence[str]], rules: P
 
 def checked_rules(rules: Path) -> str:
     """What `promtool check rules` says of a file that it takes."""
-    program = shutil.which("promtool")
-    if program is None:
-        missing("promtool", "Prometheus' rule checker")
-    done = subprocess.run([str(program), "check", "rules", rules], capture_output=True, text=True, check=False)
+    program = require("promtool", "Prometheus' rule checker")
+    done = subprocess.run([program, "check", "rules", rules], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

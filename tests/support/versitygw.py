@@ -1,7 +1,7 @@
 """A real S3 server on loopback: versitygw over a folder, one for each process of tests.
 
-`make setup` installs it when Go is there (`.ci/setup` pins the version). Tests that ask for the fixture `s3` skip
-where neither Go nor the server is, and fail where Go is and the server isn't.
+`make setup` installs it where Go is. Tests that ask for the fixture `s3` skip where neither Go nor the server is, and
+fail where Go is and the server isn't, and in CI.
 """
 
 import atexit
@@ -22,12 +22,12 @@ from pathlib import Path
 import obstore
 import pytest
 from obstore.store import S3Store
+from support.tools import BIN, missing
 
 from tidelog.log.storage import ObjectStorage, open_storage
 
-BINARY = Path(__file__).parents[2] / ".venv/bin/versitygw"
+BINARY = BIN / "versitygw"
 REGION = "us-east-1"
-NO_SERVER = "no S3 server: versitygw is not installed, for want of Go. Install Go (https://go.dev/dl), run make setup"
 BROKEN_SETUP = f"Go is there, but {BINARY} is not: run make setup, which installs it."
 
 # The server ends, and its folder goes, when its starter's end of the pipe closes, however the starter ends.
@@ -179,7 +179,7 @@ def why_not() -> None:
         return
     if shutil.which("go"):
         pytest.fail(BROKEN_SETUP, pytrace=False)
-    pytest.skip(NO_SERVER)
+    missing("versitygw", "a lake on S3")
 
 
 @contextmanager

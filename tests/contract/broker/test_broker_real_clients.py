@@ -1,13 +1,13 @@
 """Unmodified Kafka clients of several languages at a broker: produce by every codec, consume in a group, commit."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from support.brokers import running_broker
-from support.kafka_clients import NEWEST, KafkaClient, expected, missing, ready, round_trip
+from support.kafka_clients import NEWEST, KafkaClient, expected, ready, round_trip
+from support.tools import require
 
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.groups.store.group_log import GroupLog
@@ -53,8 +53,7 @@ def check_round_trip(lake: Lake, client: KafkaClient, found: list[dict], count: 
 
 def test_kcat(tmp_path: Path) -> None:
     """kcat lists, produces with keys and headers, and consumes by partition and as a member of a group."""
-    if shutil.which("kcat") is None:
-        missing("kcat", "kcat")
+    require("kcat")
     with Lake(str(tmp_path)) as lake:
         lake.create_topic("t", partitions=PARTITIONS)
         with running_broker(lake, groups=QUICK) as address:

@@ -75,7 +75,8 @@ def answers(endpoint: str) -> bool:
 def test_without_go_tests_skip_and_with_go_they_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(versitygw, "BINARY", tmp_path / "versitygw")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(pytest.skip.Exception, match=r"no S3 server: versitygw is not installed.*make setup"):
+    monkeypatch.setenv("CI", "")
+    with pytest.raises(pytest.skip.Exception, match=r"'versitygw' is not there.*make setup"):
         versitygw.why_not()
     (tmp_path / "go").write_text("#!/bin/sh\n")
     (tmp_path / "go").chmod(0o755)

