@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 VENV, LOGS = ROOT / ".venv", ROOT / "build/setup"
 PYTHON = VENV / "bin/python"
 _TELLS_EVERY_S = 10.0
+# The modules of tests/support that say what is installed for tests.
+_INSTALL = ("axe", "installing", "kafka_clients", "kafka_programs", "tools")
 
 JAVA_ADVICE = (
     "get one and run this again:",
@@ -162,7 +164,8 @@ def install(extra: str) -> Callable[[Step], None]:
             try:
                 run(step, [*pip, "install", "--quiet", "uv>=0.9"])
                 # An installation of a clone of before, in another place, counts for uv as this one.
-                run(step, [VENV / "bin/uv", "pip", "install", "--python", PYTHON, *wanted], VIRTUAL_ENV=str(VENV), **told)
+                uv = [VENV / "bin/uv", "pip", "install", "--python", PYTHON]
+                run(step, [*uv, *wanted], VIRTUAL_ENV=str(VENV), **told)
                 return
             except SetupError as error:
                 with open(step.log, "a") as log:
@@ -246,20 +249,19 @@ def steps_of(part: str) -> list[Step]:
     if part not in extras:
         raise SetupError(f"'{part}' is no part of the work: give one of {', '.join(extras)}.")
     seconds = {"demo": 60, "demo-kafka": 70, "test": 120}[part]
-    packages_step = Step(
-        f"packages-{part}", f"Python's packages for '{part}'", seconds, install(extras[part]), python
-    )
+    packages_step = Step(f"packages-{part}", f"Python's packages for '{part}'", seconds, install(extras[part]), python)
     delta = Step("delta", "Delta's jars for Spark", 15, fetch_jars(_DELTA), python, (packages_step.name,))
     if part != "test":
         return [packages_step, delta]
+    support = (ROOT / "tests/support" / f"{name}.py" for name in _INSTALL)
     tests = tuple(
-        path.read_text(encoding="utf-8")
-        for path in sorted((*(ROOT / "tests/clients").rglob("*.*"), *(ROOT / "tests/support").glob("*.py")))
-        if path.parent.name != "support" or path.stem in ("installing", "axe", "kafka_clients", "kafka_programs", "tools")
+        path.read_text(encoding="utf-8") for path in sorted((*(ROOT / "tests/clients").rglob("*.*"), *support))
     )
     return [
         packages_step,
-        Step("go-node", "the S3 server, Kafka clients of Go and Node, axe-core", 120, install_tools("go", "npm"), tests),
+        Step(
+            "go-node", "the S3 server, Go's and Node's Kafka clients, axe-core", 120, install_tools("go", "npm"), tests
+        ),
         delta,
         # Ivy's folder takes one resolver at a time.
         Step("s3a", "Hadoop's jars for S3", 20, fetch_jars(_S3A), python, (delta.name,)),

@@ -130,4 +130,3 @@ def visit(
         yield visitor
         assert visitor.elsewhere() == []
         assert visitor.trouble == []
-

@@ -272,4 +272,3 @@ def _alone(client: KafkaClient) -> Iterator[None]:
     with open(STORE / f"{client.folder.name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-

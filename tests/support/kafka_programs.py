@@ -125,4 +125,3 @@ def streams(
     told = [f"{name}={value}" for name, value in (settings or {}).items()]
     command = [*java(STREAMS.folder, _SOURCE.stem), program, address, application, folder / "state", *told]
     return JavaProgram(command, folder / "streams.log")
-
