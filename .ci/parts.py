@@ -102,7 +102,7 @@ def run(step: Step, command: Sequence[str | Path], **environment: str) -> None:
 
 # --- Python's packages -------------------------------------------------------------------------------------
 
-# What pip's configuration may say, and by which variable uv is told the same; None: nothing that uv needs to know.
+# What pip's configuration may say, and the variable that gives uv the same; None: uv needs nothing of it.
 OF_PIP: Mapping[str, str | None] = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -132,12 +132,12 @@ OF_PIP: Mapping[str, str | None] = {
 
 
 def uv_environment(configuration: str) -> dict[str, str] | None:
-    """How uv is told what `pip config list` says; None where it says something that uv can't be told.
+    """Variables that give uv what `pip config list` says; None where uv has no setting for something in it.
 
     >>> uv_environment("global.index-url='https://pypi.example.org/simple'")
     {'UV_DEFAULT_INDEX': 'https://pypi.example.org/simple'}
     """
-    told: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for line in configuration.splitlines():
         name, found, value = line.partition("=")
         section, _, key = name.strip().rpartition(".")
@@ -146,10 +146,10 @@ def uv_environment(configuration: str) -> dict[str, str] | None:
         if key not in OF_PIP:
             return None
         if variable := OF_PIP[key]:
-            told[variable] = " ".join(value.strip().strip("'\"").replace("\\n", " ").split())
-    if "UV_INDEX" in told:
-        told["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as pip, which takes the best version of all indexes
-    return told
+            variables[variable] = " ".join(value.strip().strip("'\"").replace("\\n", " ").split())
+    if "UV_INDEX" in variables:
+        variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as pip, which takes the best version of all indexes
+    return variables
 
 
 def install(extra: str) -> Callable[[Step], None]:
@@ -159,13 +159,13 @@ def install(extra: str) -> Callable[[Step], None]:
         pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--no-input"]
         wanted = ("-e", f".[{extra}]")
         asked = subprocess.run([*map(str, pip), "config", "list"], capture_output=True, text=True, check=False)
-        told = uv_environment(asked.stdout) if asked.returncode == 0 else None
-        if told is not None:
+        variables = uv_environment(asked.stdout) if asked.returncode == 0 else None
+        if variables is not None:
             try:
                 run(step, [*pip, "install", "--quiet", "uv>=0.9"])
                 # An installation of a clone of before, in another place, counts for uv as this one.
                 uv = [VENV / "bin/uv", "pip", "install", "--python", PYTHON]
-                run(step, [*uv, *wanted], VIRTUAL_ENV=str(VENV), **told)
+                run(step, [*uv, *wanted], VIRTUAL_ENV=str(VENV), **variables)
                 return
             except SetupError as error:
                 with open(step.log, "a") as log:
@@ -220,7 +220,7 @@ def fetch_jars(program: str) -> Callable[[Step], None]:
     """A step in which Spark's resolver fetches jars, once for a machine."""
 
     def by(step: Step) -> None:
-        # Spark's scripts find their own place by an unquoted path unless they are told it.
+        # Spark's scripts find their own place by an unquoted path unless SPARK_HOME names it.
         (spark,) = VENV.glob("lib/python3*/site-packages/pyspark")
         run(step, [PYTHON, "-c", program], SPARK_HOME=str(spark))
 
