@@ -2,9 +2,8 @@
 
 VENV := .venv/bin
 LAYERS := unit contract tidy simulation browser reliability spark
-# Layers whose tests share nothing take every core. Spark takes them itself, but waits half of the time: files of tests
-# go to two sessions, in their order, as test_spark_kafka.py leaves Kafka's jars behind.
-PARALLEL := unit contract simulation
+# A lane a core: tests/support/lanes.py says what runs beside what.
+PYTEST := $(VENV)/pytest -n auto
 
 # Spark starts its Python workers with PATH's python3 unless it is told otherwise, and itself from SPARK_HOME
 # where that is set: both must be the ones in .venv.
@@ -14,7 +13,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-demo setup-demo-kafka demo demo-kafka test lint typecheck docs dist reliability bench bench-soak bench-peers compat clean $(LAYERS:%=test-%)
+.PHONY: help setup setup-demo setup-demo-kafka demo demo-kafka test quick mutants durations lint typecheck typecheck-product typecheck-benchmarks docs dist reliability bench bench-soak bench-peers compat clean $(LAYERS:%=test-%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -33,22 +32,32 @@ demo: setup-demo ## the main job on real data: flights in, delays out
 demo-kafka: setup-demo-kafka ## a Kafka client produces the flights through a broker while Spark streams them
 	@$(VENV)/tidelog demo --kafka
 
-test: setup lint typecheck $(LAYERS:%=test-%) ## style, types and every layer of tests, as CI does
-	@printf '\nall green\n'
+test: setup ## style, types and every layer of tests, as CI does
+	@$(PYTEST) tests $(PYTEST_ARGS)
+
+quick: setup ## style, types and unit tests: some minutes, for each save
+	@$(PYTEST) tests/tidy tests/unit $(PYTEST_ARGS)
+
+mutants: setup ## bugs planted into the product, each of which a simulation must find
+	@$(PYTEST) tests/simulation/test_planted_bugs.py $(PYTEST_ARGS)
+
+durations: ## tests/durations.tsv, by which the lanes are filled, from the newest run
+	@PYTHONPATH=tests $(VENV)/python -m support.lanes
 
 lint: setup ## style only (ruff)
-	@printf '\n== style ==\n'
 	@$(VENV)/ruff check .
 	@$(VENV)/ruff format --check .
 
-typecheck: setup ## types only (mypy --strict)
-	@printf '\n== types ==\n'
+typecheck: typecheck-product typecheck-benchmarks ## types only (mypy --strict)
+
+typecheck-product: setup
 	@MYPYPATH=platform $(VENV)/mypy -p tidelog -p pyspark_tidelog
+
+typecheck-benchmarks: setup
 	@cd benchmarks && MYPYPATH=. $(CURDIR)/$(VENV)/mypy --config-file ../pyproject.toml --explicit-package-bases *.py
 
 $(LAYERS:%=test-%): test-%: setup
-	@printf '\n== tests: $* ==\n'
-	@$(VENV)/pytest tests/$* $(if $(filter $*,$(PARALLEL)),-n auto --dist worksteal) $(if $(filter $*,spark),-n 2 --dist loadfile --no-loadscope-reorder) $(PYTEST_ARGS)
+	@$(PYTEST) tests/$* $(PYTEST_ARGS)
 
 docs: setup ## these pages as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --quiet

@@ -1,11 +1,14 @@
-"""Fixtures of every layer, and how Hypothesis runs its property tests."""
+"""Fixtures of every layer, how tests are dealt to lanes, and how Hypothesis runs its property tests."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.lanes import Durations, Lanes, read_durations
 from support.made_up_time import made_up_time_counts_as_right
 from support.versitygw import s3
+from xdist.workermanage import parse_tx_spec_config
 
 __all__ = ["s3"]
 
@@ -18,3 +21,12 @@ settings.load_profile("tidelog")
 def _made_up_time() -> Iterator[None]:
     with made_up_time_counts_as_right():
         yield
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations())
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
+    return Lanes(len(parse_tx_spec_config(config)), read_durations())
