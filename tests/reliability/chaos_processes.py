@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos_plan import Place, Worker
+from support.nursery import ForkedPython
 
 SCRIPT = Path(__file__).with_name("chaos_worker.py")
 # What `chaos_worker.py` ends with when a successor is to take over.
@@ -56,7 +57,7 @@ class Processes:
             self._lives[name] += 1
             command = [sys.executable, str(SCRIPT), str(self._place.folder), name, str(life), str(self._seed)]
             with self._words(name, life).open("wb") as words:
-                process = subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True)
+                process = ForkedPython(command, stdout=words, stderr=words, start_new_session=True)
             self._running[name] = _Running(self.workers[name], life, process)
             self.counts["lives"] += 1
 

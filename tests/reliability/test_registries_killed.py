@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 import httpx
+from support.nursery import ForkedPython
 from support.waiting import eventually
 
 CLIENTS = 8
@@ -39,7 +40,7 @@ class Registries:
 
     def start(self, place: int) -> None:
         arguments = ["--lake", str(self._lake), "registry", "start", "--format", "json", "--listener", "127.0.0.1:0"]
-        process = subprocess.Popen([sys.executable, "-m", "tidelog", *arguments], stdout=subprocess.PIPE, text=True)
+        process = ForkedPython([sys.executable, "-m", "tidelog", *arguments], stdout=subprocess.PIPE, text=True)
         self.processes[place : place + 1] = [process]
         assert process.stdout is not None
         self.urls[place : place + 1] = [json.loads(process.stdout.readline())["url"]]

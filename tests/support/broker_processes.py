@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
+from support.nursery import ForkedPython
 
 PATIENCE_S = 120
 
@@ -23,12 +24,19 @@ PATIENCE_S = 120
 class BrokerCommand:
     """A process of `tidelog broker start --format json`, of another family, or of `console`, which has no `start`.
 
-    Its streams are read as they come.
+    Its streams are read as they come. `start`: `subprocess.Popen` where the true command is what is tested.
     """
 
-    def __init__(self, lake: Path | str, *args: str, env: dict[str, str] | None = None, family: str = "broker") -> None:
+    def __init__(
+        self,
+        lake: Path | str,
+        *args: str,
+        env: dict[str, str] | None = None,
+        family: str = "broker",
+        start: "Callable[..., subprocess.Popen[Any]]" = ForkedPython,
+    ) -> None:
         words = [family] if family == "console" else [family, "start"]
-        self.process = subprocess.Popen(
+        self.process = start(
             [sys.executable, "-m", "tidelog", "--lake", str(lake), "--format", "json", *words, *args],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -76,11 +84,9 @@ class BrokerCommand:
 
 
 @contextmanager
-def broker_command(
-    lake: Path | str, *args: str, env: dict[str, str] | None = None, family: str = "broker"
-) -> Iterator[BrokerCommand]:
-    """The command, until the end of the block at most."""
-    command = BrokerCommand(lake, *args, env=env, family=family)
+def broker_command(lake: Path | str, *args: str, **more: Any) -> Iterator[BrokerCommand]:
+    """The command, until the end of the block at most. `more`: as for `BrokerCommand`."""
+    command = BrokerCommand(lake, *args, **more)
     try:
         yield command
     finally:

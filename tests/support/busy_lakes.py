@@ -18,6 +18,7 @@ from typing import Any
 import confluent_kafka
 import httpx
 from support.broker_processes import broker_command
+from support.nursery import ForkedPython
 from support.protobuf_messages import message_of
 from support.registry_servers import running_registry
 from support.waiting import eventually
@@ -174,7 +175,7 @@ def _connectors(lake: Path, folder: Path) -> Iterator[None]:
 @contextmanager
 def _mirror(source: Path, follower: Path) -> Iterator[None]:
     words = [sys.executable, "-m", "tidelog", "mirror", "start", "--from", str(source), "--to", str(follower)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    with ForkedPython(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
             assert process.stdout is not None
             process.stdout.readline()

@@ -5,11 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from support.nursery import ForkedPython
 from typer.testing import CliRunner, Result
 
 from tidelog.cli.main import app
@@ -81,13 +82,18 @@ def consumed(address: str, topic: str, *args: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-def process(*args: str, **more: Any) -> "subprocess.Popen[bytes]":
-    """`python -m tidelog ARGS` as a process of its own, its streams in pipes unless `more` says otherwise."""
+def process(
+    *args: str, start: "Callable[..., subprocess.Popen[bytes]]" = ForkedPython, **more: Any
+) -> "subprocess.Popen[bytes]":
+    """`python -m tidelog ARGS` as a process of its own, its streams in pipes unless `more` says otherwise.
+
+    `start`: `subprocess.Popen` where the true command is what is tested.
+    """
     env = {k: v for k, v in os.environ.items() if k != "TIDELOG_LAKE"}
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    # Ctrl-C ends it, even where the tests run in the background of a shell that has it ignored.
-    minds = {"preexec_fn": partial(signal.signal, signal.SIGINT, signal.SIG_DFL)}
-    return subprocess.Popen([sys.executable, "-m", "tidelog", *args], env=env, **{**streams, **minds, **more})
+    # Ctrl-C ends it, even where the tests run in the background of a shell that has it ignored; it ends a fork always.
+    minds = {} if start is ForkedPython else {"preexec_fn": partial(signal.signal, signal.SIGINT, signal.SIG_DFL)}
+    return start([sys.executable, "-m", "tidelog", *args], env=env, **{**streams, **minds, **more})
 
 
 def lines_of(stream: Any) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Any
 from kio.index import load_response_schema
 from kio.serial import entity_reader
 from support.broker_requests import request_of
+from support.nursery import ForkedPython
 
 from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings
@@ -32,7 +33,7 @@ class BrokerProcess:
     def __init__(self, lake: Path, **settings: Any) -> None:
         told = json.dumps({"lake": str(lake), **settings})
         env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-        self._process = subprocess.Popen(
+        self._process = ForkedPython(
             [sys.executable, "-m", "support.cluster_processes", told], stdout=subprocess.PIPE, text=True, env=env
         )
         self.id = self.port = -1

@@ -22,7 +22,7 @@ FREE = ("--listener", "127.0.0.1:0")
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_broker_makes_its_lake_answers_and_ends_by_a_signal(tmp_path, number):
-    with broker_command(tmp_path / "lake", *FREE, "--id", "7", "--rack", "a") as command:
+    with broker_command(tmp_path / "lake", *FREE, "--id", "7", "--rack", "a", start=subprocess.Popen) as command:
         ready = command.ready()
         assert (ready["id"], ready["lake"]) == (7, f"file://{tmp_path}/lake")
         with connect(ready["listener"]) as client:

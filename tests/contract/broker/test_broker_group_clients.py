@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from support.brokers import running_broker
 from support.consumers import consumer
 from support.logs import values
+from support.nursery import ForkedPython
 from support.waiting import eventually
 
 from tidelog.broker.base.settings import GroupSettings
@@ -164,7 +165,7 @@ def test_the_others_take_over_from_one_that_is_killed(lake: Lake, address: str) 
     one = ConfluentReader(librdkafka(address))
     with one:
         eventually(lambda: one.owned == ALL, "all is the first one's")
-        with subprocess.Popen([sys.executable, "-c", KILLED, address], stdout=subprocess.PIPE) as other:
+        with ForkedPython([sys.executable, "-c", KILLED, address], stdout=subprocess.PIPE) as other:
             try:
                 assert other.stdout.readline().strip() == b"2"
                 eventually(lambda: len(one.owned) == 2, "both have a share")

@@ -168,7 +168,8 @@ def test_planted_secrets_are_nowhere(world):
     world.tidelog("--format", "json", "user", "list")
     tokens = Issuer(world)
     config = broker_config(world, tokens)
-    with broker_command(world.lake, "--config", config, "--metrics", "127.0.0.1:0") as command:
+    given = ("--config", config, "--metrics", "127.0.0.1:0")
+    with broker_command(world.lake, *given, start=subprocess.Popen) as command:  # a fork has no command line
         ready = command.ready()
         for line in command_lines(command.process.pid):
             places.add("command lines of brokers", line)

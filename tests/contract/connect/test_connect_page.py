@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 
+from support.nursery import ForkedPython
 from support.pages import blocks
 from support.waiting import eventually
 
@@ -32,7 +33,7 @@ def test_a_worker_and_its_requests_work_as_they_stand(tmp_path):
     (start,) = (block for block in blocks(PAGE, "sh") if block.begins(START))
     (requests,) = (block for block in blocks(PAGE, "sh") if block.begins("curl -s -X PUT"))
     command = [sys.executable, "-m", "tidelog", "--format", "json", *shlex.split(here(start.code))[1:]]
-    with Lake(str(tmp_path / "lake"), True) as lake, subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    with Lake(str(tmp_path / "lake"), True) as lake, ForkedPython(command, stdout=subprocess.PIPE) as process:
         try:
             assert json.loads(process.stdout.readline())["url"] == f"http://127.0.0.1:{port}"
             shell = subprocess.run(["bash", "-ec", here(requests.code)], capture_output=True, text=True, check=True)

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -20,8 +21,8 @@ STRINGS = {
 }
 
 
-def worker(lake, *args):
-    return broker_command(lake, "--listener", "127.0.0.1:0", *args, family="connect")
+def worker(lake, *args, **more):
+    return broker_command(lake, "--listener", "127.0.0.1:0", *args, family="connect", **more)
 
 
 def answered(url, path, method="GET", body=None):
@@ -63,7 +64,12 @@ def folder(tmp_path):
 
 def test_two_workers_share_connectors_and_one_takes_over_when_the_other_is_killed(folder):
     names = [f"files-{number}" for number in range(4)]
-    with worker(folder / "lake") as first, worker(folder / "lake") as second, Lake(str(folder / "lake")) as lake:
+    lake_folder = folder / "lake"
+    with (
+        worker(lake_folder, start=subprocess.Popen) as first,
+        worker(lake_folder) as second,
+        Lake(str(lake_folder)) as lake,
+    ):
         urls = [first.ready()["url"], second.ready()["url"]]
         for number, name in enumerate(names):
             append(folder / f"in-{number}", [f"{name} {line}" for line in range(100)])

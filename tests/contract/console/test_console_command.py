@@ -2,6 +2,7 @@
 
 import signal
 import ssl
+import subprocess
 
 import httpx
 import pytest
@@ -31,7 +32,8 @@ def names(answer):
 
 
 def test_a_console_for_all_says_its_address_and_ends_when_asked(lake):
-    with broker_command(lake, *FREE, "--read-only", "--host-name", "lake.example", family="console") as command:
+    told = ("--read-only", "--host-name", "lake.example")
+    with broker_command(lake, *FREE, *told, family="console", start=subprocess.Popen) as command:
         ready = command.ready()
         assert ready["lake"] == f"file://{lake}"
         with httpx.Client(base_url=ready["url"], timeout=None) as client:

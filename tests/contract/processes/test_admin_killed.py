@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from support.logs import values
+from support.nursery import ForkedPython
 
 from tidelog.admin import AdminClient, ConsumerGroupState, ConsumerGroupTopicPartitions, NewTopic
 from tidelog.clients.values.errors import KafkaError, KafkaException
@@ -43,7 +44,7 @@ def member(address):
     started = []
 
     def start(name):
-        process = subprocess.Popen(
+        process = ForkedPython(
             [sys.executable, "-c", MEMBER, address, name], stdout=subprocess.PIPE, text=True, stderr=subprocess.PIPE
         )
         started.append(process)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import support.consumer_member
+from support.nursery import ForkedPython
 from support.waiting import eventually
 
 from tidelog.groups.store.group_log import GroupLog
@@ -33,7 +34,7 @@ class Members:
         script = str(support.consumer_member.__file__)
         command = [sys.executable, script, str(self.folder / "lake"), str(self.folder / f"read-{number}")]
         with (self.folder / f"log-{number}").open("wb") as told:
-            self.processes.append(subprocess.Popen(command, stdout=told, stderr=told))
+            self.processes.append(ForkedPython(command, stdout=told, stderr=told))
         return number
 
     def send(self, number: int, what: signal.Signals) -> None:

@@ -8,9 +8,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 from support.logs import values
+from support.nursery import ForkedPython, run_forked
 from support.waiting import eventually
 
 from tidelog.log.lake import Lake
@@ -25,9 +27,9 @@ def command(source: Path, follower: Path, *options: str) -> list[str]:
 
 
 @contextmanager
-def started(words: list[str]) -> Iterator["subprocess.Popen[str]"]:
+def started(words: list[str], start: Any = ForkedPython) -> Iterator["subprocess.Popen[str]"]:
     """A mirror that has begun, killed at the end."""
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with start(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
@@ -43,11 +45,11 @@ def test_two_mirrors_on_one_follower_are_kept_apart(tmp_path: Path) -> None:
     source, follower = tmp_path / "source", tmp_path / "follower"
     with Lake(str(source)) as lake:
         lake.create_topic("t", 1)
-        with started(command(source, follower)) as first:
+        with started(command(source, follower), subprocess.Popen) as first:
             assert first.stdout is not None
             assert "follows" in first.stdout.readline()
             eventually(lambda: head(follower) == 0, "the first mirror's entries")
-            refused = subprocess.run(command(source, follower, "--once"), capture_output=True, text=True, check=False)
+            refused = run_forked(command(source, follower, "--once"))
             assert refused.returncode != 0
             assert f"Another mirror writes to the follower file://{follower}: process {first.pid} on" in refused.stderr
             # One that is frozen for too long loses the follower, and ends by itself when it wakes up.

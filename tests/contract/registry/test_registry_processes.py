@@ -9,14 +9,15 @@ from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
+from support.nursery import ForkedPython
 
 
-def tidelog(*arguments, **options):
-    return subprocess.Popen([sys.executable, "-m", "tidelog", *map(str, arguments)], text=True, **options)
+def tidelog(*arguments, start=ForkedPython, **options):
+    return start([sys.executable, "-m", "tidelog", *map(str, arguments)], text=True, **options)
 
 
 @contextmanager
-def registry_process(lake, *arguments):
+def registry_process(lake, *arguments, start=ForkedPython):
     """A registry's process and what it said when it was ready."""
     process = tidelog(
         "--lake",
@@ -28,6 +29,7 @@ def registry_process(lake, *arguments):
         "--listener",
         "127.0.0.1:0",
         *arguments,
+        start=start,
         stdout=subprocess.PIPE,
     )
     try:
@@ -39,7 +41,7 @@ def registry_process(lake, *arguments):
 
 
 def test_a_registry_starts_serves_and_stops(tmp_path):
-    with registry_process(tmp_path / "lake", "--topic", "_team") as (process, ready):
+    with registry_process(tmp_path / "lake", "--topic", "_team", start=subprocess.Popen) as (process, ready):
         assert ready["schemas"] == 0
         answer = httpx.post(f"{ready['url']}/subjects/a/versions", json={"schema": '"int"'}, timeout=None)
         assert answer.json()["id"] == 1

@@ -1,11 +1,11 @@
 """`produce --value-as` and `consume --value-as` with a registry at another address: HTTP between."""
 
 import json
-import subprocess
 import sys
 
 import pyarrow as pa
 import pytest
+from support.nursery import run_forked
 from test_registry_processes import registry_process
 
 from tidelog.log.lake import Lake
@@ -28,7 +28,7 @@ VALUES = {"avro": {"n": 1}, "json": {"n": 1}, "protobuf": {"n": 1, "in": {"t": "
 
 def tidelog(*arguments, stdin=""):
     command = [sys.executable, "-m", "tidelog", *map(str, arguments)]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+    return run_forked(command, input=stdin)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.nursery import ForkedPython
 from support.pages import blocks
 
 from tidelog.log.lake import Lake
@@ -33,7 +34,7 @@ def test_a_registry_and_its_client_work_as_they_stand(tmp_path, capsys):
     words = shlex.split(here(start.code))
     assert Path(words[0]).name == "tidelog"
     command = [sys.executable, "-m", "tidelog", "--format", "json", *words[1:]]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=tmp_path) as process:
+    with ForkedPython(command, stdout=subprocess.PIPE, cwd=tmp_path) as process:
         try:
             assert str(port) in process.stdout.readline().decode()
             exec(compile(here(client.code), PAGE, "exec"), {"__name__": "__main__"})

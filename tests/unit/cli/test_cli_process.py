@@ -139,7 +139,7 @@ def test_output_that_can_not_be_written_is_an_error(lake, args):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_consumer_stops_when_it_is_asked(lake, number, code):
     done("produce", "orders", "--lake", lake, stdin="1\n2\n")
-    with running("consume", "orders", "--lake", lake) as consumer:
+    with running("consume", "orders", "--lake", lake, start=subprocess.Popen) as consumer:
         assert consumer.stderr.readline() == b"% Reached end of topic orders [0] at offset 2\n"
         consumer.send_signal(number)
         assert consumer.wait(WAIT_S) == code

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.nursery import ForkedPython
 from support.postgres import Postgres, running_postgres
 from support.postgres_sources import SourceRun, config_of, fold, fresh_database, stored_lines
 from support.waiting import eventually
@@ -175,7 +175,7 @@ def test_a_worker_that_is_killed_again_and_again(postgres_server: Postgres, tmp_
             before = batches()
             for step in range(5 * number, 5 * number + 5):
                 postgres_server.run(CHURN.format(first=10_000 + 20 * step, step=step), name)
-            process = subprocess.Popen(command, env=environment)
+            process = ForkedPython(command, env=environment)
             try:
                 eventually(lambda: batches() > before + 1 or process.poll() is not None, "more is stored")  # noqa: B023
                 assert process.poll() is None
@@ -183,7 +183,7 @@ def test_a_worker_that_is_killed_again_and_again(postgres_server: Postgres, tmp_
                 process.kill()
                 process.wait()
         postgres_server.run(MARKER, name)
-        process = subprocess.Popen(command, env=environment)
+        process = ForkedPython(command, env=environment)
         try:
             eventually(lambda: is_read() or process.poll() is not None, "the marker is read")
             assert process.poll() is None
