@@ -13,7 +13,8 @@ def built(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["wheel", "sdist"])
 def environment(request, built, tmp_path_factory):
-    return Environment(tmp_path_factory.mktemp("environment") / "venv", built[request.param])
+    folder = tmp_path_factory.mktemp("environment") / "venv"
+    return Environment(folder, built[request.param], by_pip=request.param == "wheel")
 
 
 # What an extra is for, which imports all of it.

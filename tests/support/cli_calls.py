@@ -7,13 +7,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from support.nursery import ForkedPython
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from tidelog.cli.main import app
+from tidelog.commands.failures import FAILED
 from tidelog.log.lake import Lake
 
 WAIT_S = 60
@@ -28,10 +30,21 @@ def lake_address() -> str:
 
 def cli(*args: str, stdin: str | bytes = b"", env: Mapping[str, str | None] | None = None) -> Result:
     """Run `tidelog ARGS`, in an environment without TIDELOG_LAKE unless `env` has it."""
-    with _ends_in_time():
-        return CliRunner().invoke(
-            app, list(args), input=stdin, env={"TIDELOG_LAKE": None, **(env or {})}, catch_exceptions=False
-        )
+    runner, code = CliRunner(), 0
+    with _ends_in_time(), runner.isolation(stdin, {"TIDELOG_LAKE": None, **(env or {})}) as (out, err, both):
+        try:
+            _tidelog().main(args=list(args), prog_name="tidelog")
+        except SystemExit as e:
+            code = e.code if isinstance(e.code, int) else FAILED if e.code else 0
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return Result(runner, out.getvalue(), err.getvalue(), both.getvalue(), None, code, None)
+
+
+@cache
+def _tidelog() -> Any:
+    """All commands; `CliRunner.invoke` makes them again for each call, which takes longer than most calls."""
+    return get_command(app)
 
 
 @contextmanager

@@ -1,14 +1,17 @@
 """The wheel and the sdist, and empty environments to install them in."""
 
 import os
+import runpy
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # What `make dist` built; without it a test builds its own.
 BUILT = "TIDELOG_DIST"
 _LIMIT_S = 600
+_UV = Path(sys.executable).with_name("uv")
 
 
 def distributions(folder: Path) -> dict[str, Path]:
@@ -22,12 +25,20 @@ def distributions(folder: Path) -> dict[str, Path]:
 
 
 class Environment:
-    """A virtual environment with one distribution of tidelog in it, and with what that says it needs."""
+    """A virtual environment with one distribution of tidelog in it, and with what that says it needs.
 
-    def __init__(self, folder: Path, distribution: Path, extra: str = "") -> None:
+    `by_pip`: installed as people do. Else by uv where `make setup` has left one, which takes a tenth of the time.
+    """
+
+    def __init__(self, folder: Path, distribution: Path, extra: str = "", *, by_pip: bool = False) -> None:
         self._folder = folder
-        _run([sys.executable, "-m", "venv", str(folder)])
         wanted = f"{distribution}[{extra}]" if extra else str(distribution)
+        told = None if by_pip else _told_uv()
+        if told is not None:
+            _run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
+            _run([str(_UV), "pip", "install", "--quiet", "--python", str(folder / "bin/python"), wanted], **told)
+            return
+        _run([sys.executable, "-m", "venv", str(folder)])
         self.run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", wanted)
 
     def run(self, program: str, *arguments: str, code: int = 0) -> str:
@@ -39,9 +50,19 @@ class Environment:
         return self.run("python", "-I", "-c", source)
 
 
-def _run(command: list[str], code: int = 0, cwd: Path | None = None) -> str:
+@cache
+def _told_uv() -> dict[str, str] | None:
+    """What uv is to be told of pip's configuration, as `make setup` tells it; None where it can't be used."""
+    if not _UV.exists():
+        return None
+    configuration = _run([sys.executable, "-m", "pip", "config", "list"])
+    told: dict[str, str] | None = runpy.run_path(str(ROOT / ".ci/parts.py"))["uv_environment"](configuration)
+    return told
+
+
+def _run(command: list[str], code: int = 0, cwd: Path | None = None, **more: str) -> str:
     hidden = ("PYTHONPATH", "VIRTUAL_ENV", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    environment = {name: value for name, value in os.environ.items() if name not in hidden} | more
     done = subprocess.run(
         command,
         cwd=cwd,

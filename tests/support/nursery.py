@@ -23,7 +23,7 @@ from support.nursery_server import NOT_ALONE
 TESTS = Path(__file__).parents[1]
 
 # A fork keeps the thread that forks alone, so the nursery must have no other: these libraries start one at import.
-_ONE_THREAD = {
+ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "_RJEM_MALLOC_CONF": "background_thread:false",
@@ -65,7 +65,7 @@ class _Nursery:
             subprocess.Popen(
                 [sys.executable, "-m", "support.nursery_server", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, **_ONE_THREAD, "PYTHONPATH": str(TESTS)},
+                env={**os.environ, **ONE_THREAD, "PYTHONPATH": str(TESTS)},
                 pass_fds=[theirs.fileno()],
             )
         self._socket, self._owner = ours, os.getpid()

@@ -1,11 +1,11 @@
 """Real processes and threads that commit at once, on a local disk: each commit counts, or is refused."""
 
-import multiprocessing
 import threading
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from support.forked_processes import forking
 
 from tidelog.check.lake import check_lake
 from tidelog.groups.model import CommittedOffset, Decision, Group, GroupPhase, GroupView
@@ -53,9 +53,9 @@ def test_fifty_groups_in_five_processes_lose_nothing(tmp_path: Path) -> None:
     lake.topic("t").append(
         pa.table({"value": [b"x"] * 2 * RECORDS, "partition": pa.array([0, 1] * RECORDS, pa.int32())})
     )
-    spawn = multiprocessing.get_context("spawn")
-    ready, go, answers = spawn.Semaphore(0), spawn.Event(), spawn.Queue()
-    started = [spawn.Process(target=commit_many, args=(uri, i, ready, go, answers)) for i in range(processes)]
+    context = forking()
+    ready, go, answers = context.Semaphore(0), context.Event(), context.Queue()
+    started = [context.Process(target=commit_many, args=(uri, i, ready, go, answers)) for i in range(processes)]
     for process in started:
         process.start()
     assert all(ready.acquire(timeout=120) for _ in started)
@@ -90,10 +90,10 @@ def test_what_was_acknowledged_outlives_a_killed_process(tmp_path: Path) -> None
     lake = Lake(uri)
     lake.topic("t").append(pa.table({"value": [b"x"] * RECORDS}))
     log = GroupLog(lake)
-    spawn = multiprocessing.get_context("spawn")
+    context = forking()
     for victim in range(3):
-        heard, told = spawn.Pipe(duplex=False)
-        process = spawn.Process(target=commit_until_killed, args=(uri, f"g{victim}", told))
+        heard, told = context.Pipe(duplex=False)
+        process = context.Process(target=commit_until_killed, args=(uri, f"g{victim}", told))
         process.start()
         told.close()
         for _ in range(20 * (victim + 1)):

@@ -1,11 +1,11 @@
 """Real processes that append to one topic at once, on a local disk and on an object store."""
 
-import multiprocessing
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.forked_processes import forking
 from support.versitygw import S3Place
 
 from tidelog.log.lake import Lake
@@ -42,10 +42,10 @@ def test_offsets_are_dense_unique_and_nothing_is_lost_on_s3(s3: S3Place) -> None
 def race(uri: str, options: dict[str, str], processes: int, partitions: int) -> None:
     lake = Lake(uri, options=options)
     lake.create_topic("t", partitions=partitions, config={"log.checkpoint.interval": "50", "log.min.age.ms": "10000"})
-    spawn = multiprocessing.get_context("spawn")
-    ready, go, answers = spawn.Semaphore(0), spawn.Event(), spawn.Queue()
+    context = forking()
+    ready, go, answers = context.Semaphore(0), context.Event(), context.Queue()
     started = [
-        spawn.Process(target=append_many, args=(uri, options, i, i % partitions, ready, go, answers))
+        context.Process(target=append_many, args=(uri, options, i, i % partitions, ready, go, answers))
         for i in range(processes)
     ]
     for process in started:

@@ -1,6 +1,5 @@
 """Mirrors as real processes on a local disk, killed while everything goes on at the source."""
 
-import multiprocessing
 import os
 import random
 import shutil
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.forked_processes import forking
 from support.logs import read
 from support.mirror_processes import mirror, mirror_to_the_end, new_source, write
 from support.waiting import eventually
@@ -22,7 +22,6 @@ from tidelog.mirror.comparison import differences
 from tidelog.mirror.promotion import NotPromotedError, promote
 from tidelog.mirror.status import read_status
 
-SPAWN = multiprocessing.get_context("spawn")
 KILLS = int(os.environ.get("TIDELOG_MIRROR_KILLS", "3"))
 SEEN: set[str] = set()
 LONGEST_S = float(os.environ.get("TIDELOG_MIRROR_LIFE_S", "2"))
@@ -32,12 +31,12 @@ def test_a_mirror_that_is_killed_again_and_again_ends_equal_to_its_source(tmp_pa
     source, follower = str(tmp_path / "source"), str(tmp_path / "follower")
     new_source(source)
     mirror_to_the_end(source, follower)
-    stop, chance = SPAWN.Event(), random.Random(7)
-    writer = SPAWN.Process(target=write, args=(source, stop))
+    stop, chance = forking().Event(), random.Random(7)
+    writer = forking().Process(target=write, args=(source, stop))
     writer.start()
     try:
         for n in range(KILLS):
-            running = SPAWN.Process(target=mirror, args=(source, follower))
+            running = forking().Process(target=mirror, args=(source, follower))
             running.start()
             eventually(partial(shipped_by, running, follower), "entries by this mirror")
             running.join(chance.random() * LONGEST_S)  # the rest of its life

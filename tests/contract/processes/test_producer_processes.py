@@ -1,6 +1,5 @@
 """Producer processes that are stopped and killed: what was acknowledged is there, once and in order."""
 
-import multiprocessing
 import os
 import signal
 import time
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from support.forked_processes import forking
 
 from tidelog.check.lake import check_lake
 from tidelog.clients.producer.producer import Producer
@@ -45,11 +45,11 @@ def test_what_was_acknowledged_outlives_the_producers(tmp_path: Path) -> None:
     uri = str(tmp_path / "lake")
     lake = Lake(uri)
     lake.create_topic("t", PARTITIONS, {"log.checkpoint.interval": "10"})
-    spawn = multiprocessing.get_context("spawn")
+    context = forking()
     acknowledged: list[tuple[int, int, bytes]] = []
     for who in range(ROUNDS):
-        here, there = spawn.Pipe(duplex=False)
-        process = spawn.Process(target=produce_for_ever, args=(uri, who, there))
+        here, there = context.Pipe(duplex=False)
+        process = context.Process(target=produce_for_ever, args=(uri, who, there))
         process.start()
         there.close()
         stopped = False

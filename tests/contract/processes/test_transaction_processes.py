@@ -1,6 +1,5 @@
 """Real processes on a local disk: two with one transactional id, and some that are killed in the midst of a commit."""
 
-import multiprocessing
 import os
 import signal
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.faults import FaultyStorage
+from support.forked_processes import forking
 from support.logs import read, values
 
 from tidelog.check.lake import check_lake
@@ -21,7 +21,6 @@ from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import GroupIdentity, OffsetToCommit
 from tidelog.transactions.transaction_log import TransactionLog
 
-SPAWN = multiprocessing.get_context("spawn")
 EACH = 15
 
 
@@ -71,8 +70,8 @@ def race(uri: str, who: str, go: Any, answers: Any) -> None:
 
 def test_two_processes_with_one_id_fence_each_other_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     uri = new_lake(tmp_path)
-    go, answers = SPAWN.Event(), SPAWN.Queue()
-    processes = [SPAWN.Process(target=race, args=(uri, who, go, answers)) for who in "pq"]
+    go, answers = forking().Event(), forking().Queue()
+    processes = [forking().Process(target=race, args=(uri, who, go, answers)) for who in "pq"]
     for process in processes:
         process.start()
     go.set()
@@ -122,7 +121,7 @@ def test_a_process_that_is_killed_in_a_commit_leaves_it_whole_or_not_at_all(mome
     """For `a/` and `b/`: between the intent and its roll-forward."""
     uri = new_lake(tmp_path)
     for at in (2, 1, 3):
-        process = SPAWN.Process(target=die_at, args=(uri, moment, at))
+        process = forking().Process(target=die_at, args=(uri, moment, at))
         process.start()
         process.join(120)
         assert process.exitcode == -signal.SIGKILL

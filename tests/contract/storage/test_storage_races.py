@@ -1,12 +1,12 @@
 """The storage port under many threads and processes."""
 
-import multiprocessing
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.forked_processes import forking
 from support.storage_adapters import ADAPTERS, WRITES, names, write
 from support.versitygw import S3Place
 
@@ -113,10 +113,10 @@ def race_in_process(uri: str, options: dict[str, str], worker: str, start: objec
 
 
 def race_of_processes(uri: str, options: dict[str, str]) -> None:
-    """Four processes, spawned, so that they share nothing but the store."""
-    spawn = multiprocessing.get_context("spawn")
-    start, answers = spawn.Barrier(4), spawn.Queue()
-    racers = [spawn.Process(target=race_in_process, args=(uri, options, f"p{i}", start, answers)) for i in range(4)]
+    """Four processes, forked, so that they share nothing but the store."""
+    context = forking()
+    start, answers = context.Barrier(4), context.Queue()
+    racers = [context.Process(target=race_in_process, args=(uri, options, f"p{i}", start, answers)) for i in range(4)]
     for racer in racers:
         racer.start()
     wins = dict(answers.get(timeout=60) for _ in racers)
