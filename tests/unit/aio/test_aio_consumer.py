@@ -175,6 +175,7 @@ def test_an_end_of_a_partition_that_a_cancelled_call_took_comes_again(lake: Lake
         reading = asyncio.ensure_future(consumer.poll())
         await eventually_async(started.is_set, "the call starts")
         reading.cancel()
+        await asyncio.wait([reading])  # its caller is gone, before the next one asks
         go_on.set()
         consumer._client.poll = take  # type: ignore[method-assign]
         event = await consumer.poll(20)

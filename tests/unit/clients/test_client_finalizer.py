@@ -3,7 +3,6 @@
 import gc
 import os
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.consumers import PATIENCE_S, consumer, poll_texts
 from support.logs import read, values
+from support.nursery import run_forked
 from support.producers import live_lake, producer
 from support.waiting import eventually
 
@@ -148,7 +148,7 @@ def test_a_program_flushes_and_commits_when_it_ends(tmp_path: Path) -> None:
     with Lake(address) as lake:
         for topic in ("plain", "a", "b"):
             lake.create_topic(topic, 4)
-    done = subprocess.run([sys.executable, "-c", PROGRAM, address], capture_output=True, text=True, timeout=60)
+    done = run_forked([sys.executable, "-c", PROGRAM, address], timeout=60)
     assert (done.returncode, "Error" in done.stderr) == (0, False), done.stderr
     with Lake(address) as lake:
         for topic in ("plain", "a", "b"):
@@ -157,9 +157,7 @@ def test_a_program_flushes_and_commits_when_it_ends(tmp_path: Path) -> None:
 
 def test_a_producer_that_is_left_open_does_not_hold_up_the_end_of_the_program(tmp_path: Path) -> None:
     program = PROGRAM.replace("atexit.register(at_the_end)\n", "")
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "lake")], capture_output=True, text=True, timeout=60
-    )
+    done = run_forked([sys.executable, "-c", program, str(tmp_path / "lake")], timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 
 
