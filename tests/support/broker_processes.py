@@ -36,12 +36,13 @@ class BrokerCommand:
         start: "Callable[..., subprocess.Popen[Any]]" = ForkedPython,
     ) -> None:
         words = [family] if family == "console" else [family, "start"]
+        usual = {"TIDELOG_BROKER_GROUP_INITIAL_REBALANCE_DELAY_MS": "0"} if family == "broker" else {}
         self.process = start(
             [sys.executable, "-m", "tidelog", "--lake", str(lake), "--format", "json", *words, *args],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**{k: v for k, v in os.environ.items() if k != "TIDELOG_LAKE"}, **(env or {})},
+            env={**{k: v for k, v in os.environ.items() if k != "TIDELOG_LAKE"}, **usual, **(env or {})},
         )
         self._ready: Queue[Any] = Queue()
         self.log: list[str] = []

@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tidelog.broker.base.listener_settings import ListenerSettings
-from tidelog.broker.base.settings import BrokerSettings
+from tidelog.broker.base.settings import BrokerSettings, GroupSettings
 from tidelog.broker.broker import Broker
 from tidelog.log.lake import Lake
 
 LISTENER = "PLAINTEXT"
-_SETTINGS = BrokerSettings({LISTENER: ListenerSettings("127.0.0.1", 0)})
+# A new group does not wait for members that may follow: Kafka has it wait 3 s.
+GROUPS = GroupSettings(initial_rebalance_delay_ms=0)
+_SETTINGS = BrokerSettings({LISTENER: ListenerSettings("127.0.0.1", 0)}, groups=GROUPS)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import Any
 from kio.index import load_response_schema
 from kio.serial import entity_reader
 from support.broker_requests import request_of
+from support.brokers import GROUPS
 from support.nursery import ForkedPython
 
 from tidelog.broker.base.listener_settings import ListenerSettings
@@ -102,7 +103,9 @@ def named(broker: BrokerProcess) -> list[int]:
 
 def _serve(told: dict[str, Any]) -> None:
     lake, port = Lake(told.pop("lake")), told.pop("port", 0)
-    asyncio.run(_until_ended(lake, BrokerSettings({LISTENER: ListenerSettings("127.0.0.1", port)}, **told)))
+    asyncio.run(
+        _until_ended(lake, BrokerSettings({LISTENER: ListenerSettings("127.0.0.1", port)}, groups=GROUPS, **told))
+    )
     lake.close()
 
 
