@@ -22,6 +22,11 @@ STRINGS = {
 
 
 def worker(lake, *args, **more):
+    """A worker; that it was killed is known by a session's end, which comes sooner than by itself."""
+    if "--config" not in args:
+        quick = lake.with_suffix(".properties")
+        quick.write_text("session.timeout.ms=2000\nheartbeat.interval.ms=500\n")
+        args = (*args, "--config", str(quick))
     return broker_command(lake, "--listener", "127.0.0.1:0", *args, family="connect", **more)
 
 
