@@ -13,11 +13,22 @@ import typer
 from tidelog.commands.metrics_option import MetricsAt
 from tidelog.commands.options import Session
 
+HostNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="A name by which clients may call the server, besides addresses and names that only its own network has;"
+        " '*': any. Repeatable.",
+        show_default=False,
+    ),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class HttpServerOptions:
     """Which clients may come in, and where the process's own metrics are."""
 
+    host_name: HostNames = None
     config: Annotated[
         str | None,
         typer.Option(

@@ -16,7 +16,7 @@ from tidelog.console.base.console import Console
 from tidelog.console.base.errors import ConsoleError
 from tidelog.console.base.rights import EVERYTHING, ConsoleRights
 from tidelog.console.base.routing import ConsoleRoute, Routes
-from tidelog.console.guard import CSRF_HEADER, HEADERS, require_own_host, require_own_page, require_token
+from tidelog.console.guard import CSRF_HEADER, HEADERS, require_own_page, require_token
 from tidelog.console.sql.box import InvalidQueryError, NoSuchQueryError, TooManyQueriesError
 from tidelog.console.static import PageFiles
 from tidelog.log.base.errors import (
@@ -73,7 +73,7 @@ _STATUSES: Final[tuple[tuple[type[TidelogError], int], ...]] = (
 class ConsoleApp:
     """Static files, and routes below /api. Handlers run in threads. `answered`: {(method and path, status): count}.
 
-    `logins`: None lets everyone do everything. `names`: hosts by which browsers may call it.
+    `logins`: None lets everyone do everything.
     """
 
     def __init__(
@@ -81,13 +81,11 @@ class ConsoleApp:
         console: Console,
         routes: Routes,
         logins: HttpLogins | None = None,
-        names: frozenset[str] = frozenset(),
         bounds: HttpBounds | None = None,
     ) -> None:
         self._console = console
         self._routes = routes
         self._logins = logins
-        self._names = names
         self._bodies = RequestBodies(bounds or HttpBounds())
         self._page = PageFiles()
         self._limiter: CapacityLimiter | None = None
@@ -112,7 +110,6 @@ class ConsoleApp:
 
     async def _response(self, request: Request, named: list[str]) -> Response:
         try:
-            require_own_host(request.headers.get("host"), self._names)
             path = path_of(request)
             method = "GET" if request.method == "HEAD" else request.method
             if path != "/api" and not path.startswith("/api/"):

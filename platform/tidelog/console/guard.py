@@ -1,13 +1,12 @@
 """Which requests may come from a page in a browser at all, before anything is known of their sender.
 
 A page of another site may have a browser send requests with the user's password. So what changes something needs a
-token that only the console's own page can read, and every request must name the console as browsers do: a name that
-another name server answers for (DNS rebinding) is none of its names.
+token that only the console's own page can read. By which names the console is called, its server looks
+(`tidelog.web.hosts`).
 Source: OWASP's cheat sheet on cross-site request forgery; Fetch Metadata (W3C).
 """
 
 import hmac
-import ipaddress
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -28,18 +27,6 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 
 
-def require_own_host(host: str | None, names: frozenset[str]) -> None:
-    """Refuse a request whose header Host is none of the console's. Raises `ConsoleError` 403.
-
-    An address of digits needs no name server, so it can't be rebound. `names`: in small letters, without ports.
-    """
-    named = _host_name(host or "")
-    if named is None or not (named in names or named == "localhost" or _is_address(named)):
-        raise ConsoleError(
-            403, "The console isn't known by the host that the request names. Start it with --host-name to have it be."
-        )
-
-
 def require_own_page(method: str, headers: Mapping[str, str]) -> None:
     """Refuse a request that a page of another site has a browser send. Raises `ConsoleError` 403."""
     if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
@@ -55,25 +42,8 @@ def require_token(sent: str | None, token: str) -> None:
         raise ConsoleError(403, "The request needs the header X-Tidelog-CSRF with the token of GET /api/session.")
 
 
-def _host_name(host: str) -> str | None:
-    try:
-        split = urlsplit(f"//{host}")
-        valid = split.port is None or split.port > 0
-    except ValueError:
-        return None
-    return split.hostname if valid and split.netloc == host and "@" not in host else None
-
-
 def _authority(origin: str) -> str:
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:
         return ""
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -38,10 +38,17 @@ class ConsoleServer:
         if access is not None and access.authenticates and tls is None:
             logger.warning("The console has no TLS: passwords and tokens come to it as they are.")
         self.console = Console(lake, settings)
-        names = frozenset(name.lower() for name in {address[0], *settings.host_names})
-        self.app = ConsoleApp(self.console, Routes(ROUTES), self._logins, names, bounds)
+        self.app = ConsoleApp(self.console, Routes(ROUTES), self._logins, bounds)
         self._http = HttpServer(
-            self.app, address, lake.clock, named="console", bounds=bounds, tls=tls, stops_within_s=2
+            self.app,
+            address,
+            lake.clock,
+            named="console",
+            bounds=bounds,
+            tls=tls,
+            stops_within_s=2,
+            host_names=settings.host_names,
+            authenticates=access is not None and access.authenticates,
         )
         self.scheme, self.address, self.connections = self._http.scheme, self._http.address, self._http.connections
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -15,6 +16,7 @@ from tidelog.broker.base.tls import ListenerTls
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
 from tidelog.web.connections import HttpBounds, HttpCounts, bounded
+from tidelog.web.hosts import KnownHosts, OwnHosts
 from tidelog.web.request_ids import RequestIds
 
 BACKLOG: Final = 1024
@@ -29,7 +31,8 @@ class HttpServer:
 
     `tls`: None speaks HTTP without encryption; files that change are read again within a second, and count for new
     connections. `stops_within_s`: how long requests may take to end once the server is asked to stop. `address`: (host,
-    port); port 0 takes a free one. Raises `HttpAddressError`, `TlsError`.
+    port); port 0 takes a free one. `host_names`: by which clients may call it besides the address and what `KnownHosts`
+    knows; `authenticates`: clients must log in. Raises `HttpAddressError`, `TlsError`.
     """
 
     def __init__(
@@ -43,14 +46,18 @@ class HttpServer:
         bounds: HttpBounds | None = None,
         tls: TlsSettings | None = None,
         stops_within_s: int = 10,
+        host_names: Iterable[str] = (),
+        authenticates: bool = False,
     ) -> None:
         bounds = bounds or HttpBounds()
         self._clock = clock
         self._tls = None if tls is None else ListenerTls(named, tls, self._now())
         self.scheme = "http" if tls is None else "https"
         self.connections = HttpCounts()
+        known = KnownHosts((address[0], *host_names)) if tls is None else None
+        own = OwnHosts(app, known, named=named, media_type=media_type, authenticates=authenticates)
         config = uvicorn.Config(
-            RequestIds(app),
+            RequestIds(own),
             interface="asgi3",  # uvicorn takes a method for an older kind
             http=bounded(bounds, self.connections, media_type),
             ws="none",

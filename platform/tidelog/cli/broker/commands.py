@@ -9,6 +9,7 @@ import typer
 
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
+from tidelog.commands.http_server import HostNames
 from tidelog.commands.metrics_option import MetricsAt
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say
@@ -61,6 +62,7 @@ def start(
     registry: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve schemas there; with N processes, at N ports.")
     ] = None,
+    registry_host_name: HostNames = None,
     maintain: Annotated[
         bool, typer.Option("--maintain", help="Maintain the lake, too; one broker of a lake does at a time.")
     ] = False,
@@ -81,7 +83,14 @@ def start(
     registry_at = None if registry is None else parse_listener(registry)
     metrics_at = None if metrics is None else parse_listener(metrics)
     plan = plan_of(address, os.environ, at, config, broker_id, rack, metrics_at, call.store)
-    plan = replace(plan, registry=registry_at, maintain=maintain, as_json=call.as_json, debug=call.debug)
+    plan = replace(
+        plan,
+        registry=registry_at,
+        registry_names=tuple(registry_host_name or ()),
+        maintain=maintain,
+        as_json=call.as_json,
+        debug=call.debug,
+    )
     plan = replace(plan, log_format=call.log_format, log_level=call.log_level)
     _check_ports(plan, processes)
 

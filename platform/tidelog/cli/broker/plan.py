@@ -14,8 +14,8 @@ class BrokerPlan:
     """One broker to start.
 
     `listeners`: {name: (host, port)}; `advertised`: of those of which clients are sent elsewhere; `metrics` and
-    `registry`: (host, port). `config`: what the file at `config_path` has, and `store`: options of the lake's store;
-    both may be secret.
+    `registry`: (host, port); `registry_names`: hosts by which clients may call it. `config`: what the file at
+    `config_path` has, and `store`: options of the lake's store; both may be secret.
     """
 
     lake: str
@@ -28,6 +28,7 @@ class BrokerPlan:
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
     config_path: str = ""
     registry: tuple[str, int] | None = None
+    registry_names: tuple[str, ...] = ()
     maintain: bool = False
     as_json: bool = False
     debug: bool = False
@@ -44,6 +45,7 @@ class BrokerPlan:
         found = orjson.loads(line)
         for name in ("metrics", "registry"):
             found[name] = found[name] and tuple(found[name])
+        found["registry_names"] = tuple(found["registry_names"])
         for name in ("listeners", "advertised"):
             found[name] = {one: tuple(address) for one, address in found[name].items()}
         return cls(**found)

@@ -1,7 +1,7 @@
 """A registry in a process: configured as brokers are, served by a thread of its own until it is asked to stop."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -30,13 +30,15 @@ def new_registry(
     *,
     topic: str = SCHEMAS_TOPIC,
     authenticate: bool = False,
+    host_names: Iterable[str] = (),
 ) -> RegistryServer:
     """A registry with the settings of brokers that are about access and TLS.
 
-    `authenticate`: clients must log in, also where no listener of brokers has them do so. Raises `UsageProblemError`.
+    `authenticate`: clients must log in, also where no listener of brokers has them do so. `host_names`: by which
+    clients may call it. Raises `UsageProblemError`.
     """
     access, tls, bounds = http_settings(given, "registry", authenticate=authenticate)
-    return RegistryServer(lake, address, topic=topic, bounds=bounds, access=access, tls=tls)
+    return RegistryServer(lake, address, topic=topic, bounds=bounds, access=access, tls=tls, host_names=host_names)
 
 
 def http_settings(given: Given, listener: str, *, authenticate: bool) -> HttpListenerSettings:

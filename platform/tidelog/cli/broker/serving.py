@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from functools import partial
 
 from prometheus_client.registry import Collector
 
@@ -140,7 +141,9 @@ async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack, collectors: "
 
     assert plan.registry is not None  # the caller looks
     given = given_by_file(plan.config, plan.config_path) | given_by_environment(os.environ)
-    server = await asyncio.to_thread(new_registry, lake, plan.registry, given)
+    hosts = (host for host, _ in (*plan.listeners.values(), *plan.advertised.values()))
+    names = (*plan.registry_names, *hosts)
+    server = await asyncio.to_thread(partial(new_registry, lake, plan.registry, given, host_names=names))
     ends.enter_context(served(server))
     collectors.append(server.metrics())
     return f"{server.scheme}://{shown(server.address)}"

@@ -8,7 +8,7 @@ import typer
 
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.http_server import say_ready, serve_until_signal
+from tidelog.commands.http_server import HostNames, say_ready, serve_until_signal
 from tidelog.commands.metrics_option import MetricsAt, metrics_served
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, table
@@ -43,6 +43,7 @@ def start(
         str | None,
         typer.Option(metavar="HOST:PORT", help="What statuses call the worker.", show_default="the listener"),
     ] = None,
+    host_name: HostNames = None,
     metrics: MetricsAt = None,
 ) -> None:
     """Run a worker until SIGTERM or Ctrl-C. Workers of one lake and group.id share its connectors and tasks.
@@ -65,7 +66,7 @@ def start(
         lake = ends.enter_context(Lake(address, options=call.store))
         server = ConnectServer(
             lake, parse_listener(listener), own.settings, bounds=own.bounds, advertised=advertised, access=own.access,
-            tls=own.tls,
+            tls=own.tls, host_names=host_name or (),
         )  # fmt: skip
         lines.hide = lambda text: own.hide(server.worker.shared.providers.secrets.hidden(text))
         found = {"url": f"{server.scheme}://{shown(server.address)}", "lake": lake.uri, "group": own.settings.group_id}

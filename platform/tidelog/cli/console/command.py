@@ -20,14 +20,6 @@ def console(
     listener: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where browsers connect; port 0 takes a free one.")
     ] = "127.0.0.1:8080",
-    host_name: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A name by which browsers may call the console, besides addresses and localhost. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse whatever would change the lake.")] = False,
     served: HttpServerOptions,
 ) -> None:
@@ -49,7 +41,7 @@ def console(
     own = http_settings(given_settings(served.config, os.environ), "console", authenticate=served.authenticate)
     lines = logging_lines(call.log_format, call.log_level)
     with lines, Lake(address, create=False, options=call.store) as lake, ExitStack() as ends:
-        settings = ConsoleSettings(read_only, frozenset(host_name or ()))
+        settings = ConsoleSettings(read_only, frozenset(served.host_name or ()))
         server = ConsoleServer(
             lake, parse_listener(listener), settings=settings, bounds=own.bounds, access=own.access, tls=own.tls
         )

@@ -43,7 +43,10 @@ def start(
 
     given = given_settings(served.config, os.environ)
     with logging_lines(call.log_format, call.log_level), Lake(address, options=call.store) as lake, ExitStack() as ends:
-        server = new_registry(lake, parse_listener(listener), given, topic=topic, authenticate=served.authenticate)
+        server = new_registry(
+            lake, parse_listener(listener), given, topic=topic, authenticate=served.authenticate,
+            host_names=served.host_name or (),
+        )  # fmt: skip
         found = {"url": f"{server.scheme}://{shown(server.address)}", "lake": lake.uri, "schemas": server.schemas}
         if (at := ends.enter_context(metrics_served(served.metrics, lake, server.metrics()))) is not None:
             found["metrics"] = at

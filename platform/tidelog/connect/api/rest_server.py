@@ -1,7 +1,7 @@
 """A worker and its REST API as a server of HTTP: started, and stopped."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from starlette.types import Receive, Scope, Send
@@ -29,8 +29,8 @@ class ConnectServer:
     """A worker over a lake whose REST API is at an address. `address`: (host, port); port 0 takes a free one.
 
     `advertised`: the host and port that statuses name, where it is not the address. `access`: what clients may do;
-    None: everything. `tls`: None speaks HTTP without encryption. Raises `HttpAddressError`, `TlsError`, and what
-    reading the shared topics raises.
+    None: everything. `tls`: None speaks HTTP without encryption. `host_names`: as `HttpServer` has them. Raises
+    `HttpAddressError`, `TlsError`, and what reading the shared topics raises.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class ConnectServer:
         advertised: str | None = None,
         access: HttpAccess | None = None,
         tls: TlsSettings | None = None,
+        host_names: Iterable[str] = (),
     ) -> None:
         bounds = bounds or HttpBounds()
         self._http = HttpServer(
@@ -55,6 +56,8 @@ class ConnectServer:
             bounds=bounds,
             tls=tls,
             stops_within_s=_STOPS_WITHIN_S,
+            host_names=(*host_names, *([] if advertised is None else [advertised.rpartition(":")[0].strip("[]")])),
+            authenticates=access is not None and access.authenticates,
         )
         self.scheme, self.connections, self.address = self._http.scheme, self._http.connections, self._http.address
         self.worker_id = advertised or "{}:{}".format(*self.address)

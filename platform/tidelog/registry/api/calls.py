@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from tidelog.registry.api.rights import EVERYTHING, ApiRights
-from tidelog.registry.base.errors import RegistryError, invalid_version, schema_too_large, unprocessable
+from tidelog.registry.base.errors import RegistryError, invalid_version, malformed, schema_too_large
 from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaMetadata
 from tidelog.registry.compatibility import kind_of
 from tidelog.registry.log.registry_log import RegistryLog
@@ -128,27 +128,27 @@ class ApiCall:
     # --- body ----------------------------------------------------------------------------------------------
 
     def json(self) -> Mapping[str, Any]:
-        """The body's object. Raises `RegistryError` 400 for what is no JSON, 422 for another value."""
+        """The body's object. Raises `RegistryError` 400 for what is no JSON, or another value."""
         try:
             value = json.loads(self.body)
             json.dumps(value, ensure_ascii=False).encode()  # not of lone surrogates, which no text of UTF-8 holds
         except (ValueError, RecursionError) as error:
             raise RegistryError(400, f"The request's body is not valid JSON: {error}") from None
         if not isinstance(value, Mapping):
-            raise unprocessable("The request's body must be a JSON object.")
+            raise malformed("The request's body must be a JSON object.")
         return value
 
     def schema(self) -> Schema:
-        """The body's schema. Raises `RegistryError` 422 for a body without one."""
+        """The body's schema. Raises `RegistryError` 400 where its fields are of other types."""
         body = self.json()
         text = body.get("schema")
         if not (text is None or isinstance(text, str)):
-            raise unprocessable("The field schema must be a text: the schema itself, quoted as a JSON string.")
+            raise malformed("The field schema must be a text: the schema itself, quoted as a JSON string.")
         if len(text or "") > self.log.most_bytes:  # before it is read, which takes long
             raise schema_too_large(f"The schema has more than {self.log.most_bytes} bytes: it could not be stored.")
         references = body.get("references")
         if not (references is None or isinstance(references, list)):
-            raise unprocessable("The field references must be a list.")
+            raise malformed("The field references must be a list.")
         return Schema(
             text or "",
             kind_of(body.get("schemaType")),
@@ -158,7 +158,7 @@ class ApiCall:
         )
 
     def integer(self, name: str, default: int) -> int:
-        """A number of the body, -1 or more. Raises `RegistryError` 422 for another value.
+        """A number of the body, -1 or more. Raises `RegistryError` 400 for another value.
 
         An id has four bytes in each message, of which Java's clients take the half that is not negative.
         """
@@ -166,9 +166,9 @@ class ApiCall:
         if value is None:
             return default
         if not isinstance(value, int) or isinstance(value, bool):
-            raise unprocessable(f"The field {name} must be a number, not {str(value)[:_MOST_SHOWN]!r}.")
+            raise malformed(f"The field {name} must be a number, not {str(value)[:_MOST_SHOWN]!r}.")
         if not -1 <= value <= MOST_NUMBER:
-            raise unprocessable(f"The field {name} must be a number from 0 to {MOST_NUMBER}.")
+            raise malformed(f"The field {name} must be a number from 0 to {MOST_NUMBER}.")
         return value
 
 

@@ -1,7 +1,7 @@
 """The registry as a server of HTTP: started, and stopped."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.log.lake import Lake
@@ -19,8 +19,8 @@ logger = logging.getLogger("tidelog.registry")
 class RegistryServer:
     """A registry over a lake at an address. `topic`: where its records are.
 
-    `access`: what clients may do; None: everything. `tls`, `address`: as `HttpServer` has them, and its errors. Raises
-    what reading the topic raises, too.
+    `access`: what clients may do; None: everything. `tls`, `address`, `host_names`: as `HttpServer` has them, and its
+    errors. Raises what reading the topic raises, too.
     """
 
     def __init__(
@@ -32,6 +32,7 @@ class RegistryServer:
         bounds: HttpBounds | None = None,
         access: HttpAccess | None = None,
         tls: TlsSettings | None = None,
+        host_names: Iterable[str] = (),
     ) -> None:
         self.log = RegistryLog(lake, topic)
         self.schemas = self.log.look(len)
@@ -39,7 +40,17 @@ class RegistryServer:
         if access is not None and access.authenticates and tls is None:
             logger.warning("The registry has no TLS: passwords and tokens come to it as they are.")
         self._app = RegistryApp(self.log, bounds, self._logins)
-        self._http = HttpServer(self._app, address, lake.clock, named="registry", media_type=V1, bounds=bounds, tls=tls)
+        self._http = HttpServer(
+            self._app,
+            address,
+            lake.clock,
+            named="registry",
+            media_type=V1,
+            bounds=bounds,
+            tls=tls,
+            host_names=host_names,
+            authenticates=access is not None and access.authenticates,
+        )
         self.scheme, self.connections, self.address = self._http.scheme, self._http.connections, self._http.address
 
     def run(self, ready: Callable[[], None] = lambda: None) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, Final
 
-from tidelog.registry.api.calls import ApiCall, Handler
+from tidelog.registry.api.calls import LATEST, ApiCall, Handler
 from tidelog.registry.api.subjects import found_version
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.reading import prepare
@@ -21,12 +21,17 @@ from tidelog.registry.state.settings import (
 
 
 def check_version(call: ApiCall) -> Any:
-    """POST /compatibility/subjects/{subject}/versions/{version}: against one version."""
+    """POST /compatibility/subjects/{subject}/versions/{version}: against one version.
+
+    The latest one of a subject that has none takes every schema, as in Confluent's CompatibilityResource.
+    """
     schema, subject, normalize = call.schema(), call.subject, call.flag("normalize")
     call.log.known(lambda state: prepare(state, subject, schema))()
 
     def at(state: RegistryState) -> list[str]:
-        return why_incompatible(state, subject, schema, [found_version(state, call)], normalize=normalize)
+        first = call.version() == LATEST and not state.versions(subject)
+        versions = [] if first else [found_version(state, call)]
+        return why_incompatible(state, subject, schema, versions, normalize=normalize)
 
     return _answer(call, call.log.look(at))
 

@@ -122,16 +122,11 @@ def schema_too_large(message: str) -> RegistryError:
     return RegistryError(42209, message)
 
 
-def invalid_rule_set(message: str) -> RegistryError:
-    """Metadata or rules that can't be read."""
-    return RegistryError(42210, message)
-
-
 def context_not_empty(context: str) -> RegistryError:
     """A context with subjects can't be deleted."""
     return RegistryError(42211, f"The specified context '{context}' is not empty.")
 
 
-def unprocessable(message: str) -> RegistryError:
-    """A body of a request that can't be read."""
-    return RegistryError(422, message)
+def malformed(message: str) -> RegistryError:
+    """A body of a request whose JSON is of another shape than the API's: Confluent's JsonMappingExceptionMapper."""
+    return RegistryError(400, message)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Final, Self
 from uuid import UUID
 
-from tidelog.registry.base.errors import invalid_rule_set, invalid_schema
+from tidelog.registry.base.errors import invalid_schema, malformed
 
 # The property in which metadata state the version that a schema has.
 VERSION_PROPERTY: Final = "confluent:version"
@@ -33,13 +33,14 @@ class Reference:
 
     @classmethod
     def of(cls, value: Any) -> Self:
-        """From its JSON. Raises `RegistryError` 42201 where a part is missing."""
-        parts = value if isinstance(value, Mapping) else {}
+        """From its JSON. Raises `RegistryError` 400 for other shapes, 42201 where a part is missing."""
+        parts = value if isinstance(value, Mapping) else {"version": value}
         name, subject, version = parts.get("name"), parts.get("subject"), parts.get("version")
-        texts = isinstance(name, str) and isinstance(subject, str)
-        if not texts or not isinstance(version, int) or isinstance(version, bool):
+        if not (version is None or isinstance(version, int)) or isinstance(version, bool):
+            raise malformed("A reference must be a JSON object whose version is a number.")
+        if not isinstance(name, str) or not isinstance(subject, str) or version is None:
             raise invalid_schema("A reference needs a name, a subject and a version (a number), all three.")
-        return cls(str(name), str(subject), version)
+        return cls(name, subject, version)
 
     def json(self) -> dict[str, Any]:
         """As JSON, in Confluent's order."""
@@ -65,15 +66,15 @@ class SchemaMetadata:
 
     @classmethod
     def of(cls, value: Any) -> Self | None:
-        """From its JSON; None where there is none. Raises `RegistryError` 42210 for other shapes."""
+        """From its JSON; None where there is none. Raises `RegistryError` 400 for other shapes."""
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            raise invalid_rule_set("The metadata must be a JSON object with tags, properties and sensitive.")
+            raise malformed("The metadata must be a JSON object with tags, properties and sensitive.")
         tags = value.get("tags")
         if tags is not None:
             if not isinstance(tags, Mapping):
-                raise invalid_rule_set("The metadata's tags must be a JSON object of lists of texts.")
+                raise malformed("The metadata's tags must be a JSON object of lists of texts.")
             tags = {key: _texts(tags[key], "tags") for key in sorted(tags)}
         return cls(tags, _text_map(value.get("properties"), "properties"), _texts(value.get("sensitive"), "sensitive"))
 
@@ -130,12 +131,12 @@ class SchemaRule:
 
     @classmethod
     def of(cls, value: Any) -> Self:
-        """From its JSON. Raises `RegistryError` 42210 for other shapes."""
+        """From its JSON. Raises `RegistryError` 400 for other shapes."""
         if not isinstance(value, Mapping):
-            raise invalid_rule_set("A rule must be a JSON object.")
+            raise malformed("A rule must be a JSON object.")
         for key, allowed in (("kind", cls.KINDS), ("mode", cls.MODES)):
             if value.get(key) is not None and value[key] not in allowed:
-                raise invalid_rule_set(f"A rule's {key} must be one of {', '.join(allowed)}, not {value[key]!r}.")
+                raise malformed(f"A rule's {key} must be one of {', '.join(allowed)}, not {value[key]!r}.")
         texts = {key: _text(value.get(key), key) for key in ("name", "doc", "kind", "mode", "type", "expr")}
         return cls(
             **texts,
@@ -183,16 +184,16 @@ class RuleSet:
 
     @classmethod
     def of(cls, value: Any) -> Self | None:
-        """From its JSON; None where there is none. Raises `RegistryError` 42210 for other shapes."""
+        """From its JSON; None where there is none. Raises `RegistryError` 400 for other shapes."""
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            raise invalid_rule_set("The ruleSet must be a JSON object with migrationRules and domainRules.")
+            raise malformed("The ruleSet must be a JSON object with migrationRules and domainRules.")
         rules: list[tuple[SchemaRule, ...] | None] = []
         for key in ("migrationRules", "domainRules", "encodingRules"):
             listed = value.get(key)
             if not (listed is None or isinstance(listed, list)):
-                raise invalid_rule_set(f"The ruleSet's {key} must be a list of rules.")
+                raise malformed(f"The ruleSet's {key} must be a list of rules.")
             rules.append(None if listed is None else tuple(SchemaRule.of(one) for one in listed))
         migration, domain, encoding = rules
         return cls(migration, domain, encoding, _text(value.get("enableAt"), "enableAt"))
@@ -260,7 +261,7 @@ def _filled(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _text(value: Any, key: str) -> str | None:
     if not (value is None or isinstance(value, str)):
-        raise invalid_rule_set(f"{key} must be a text, not {value!r}.")
+        raise malformed(f"{key} must be a text, not {value!r}.")
     return value
 
 
@@ -268,7 +269,7 @@ def _texts(value: Any, key: str) -> tuple[str, ...] | None:
     if value is None:
         return None
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise invalid_rule_set(f"{key} must be a list of texts, not {value!r}.")
+        raise malformed(f"{key} must be a list of texts, not {value!r}.")
     return tuple(sorted(set(value)))
 
 
@@ -276,5 +277,5 @@ def _text_map(value: Any, key: str) -> Mapping[str, str] | None:
     if value is None:
         return None
     if not isinstance(value, Mapping) or not all(isinstance(one, str) for one in value.values()):
-        raise invalid_rule_set(f"{key} must be a JSON object of texts, not {value!r}.")
+        raise malformed(f"{key} must be a JSON object of texts, not {value!r}.")
     return dict(sorted(value.items()))

@@ -7,12 +7,12 @@ from typing import Any, Final
 from tidelog.registry.base.errors import (
     RegistryError,
     invalid_mode,
+    malformed,
     no_compatibility_configured,
     no_mode_configured,
     not_permitted,
     reference_exists,
     subject_not_found,
-    unprocessable,
 )
 from tidelog.registry.base.model import RuleSet, SchemaMetadata
 from tidelog.registry.compatibility import CompatibilityLevel
@@ -189,6 +189,6 @@ def _checked(change: Mapping[str, Any]) -> dict[str, Any]:
             rules = RuleSet.of(value)
             found[key] = rules and rules.json()
         elif key in (*_FLAGS, *_TEXTS):
-            raise unprocessable(f"The configuration's {key} can't be {value!r}.")
+            raise malformed(f"The configuration's {key} can't be {value!r}.")
     known = {"compatibilityLevel", "compatibilityPolicy", *_FLAGS, *_TEXTS, *_METADATA, *_RULES}
     return {key: value for key, value in found.items() if key in known}
