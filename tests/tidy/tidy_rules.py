@@ -98,6 +98,23 @@ def short_functions(source: Source) -> Complaints:
                 )
 
 
+def kafka_codes_have_names(source: Source) -> Complaints:
+    for node in ast.walk(source.tree):
+        told: list[tuple[object, ast.expr]] = []
+        if isinstance(node, ast.keyword):
+            told = [(node.arg, node.value)]
+        elif isinstance(node, ast.Dict):
+            told = [
+                (key.value, value)
+                for key, value in zip(node.keys, node.values, strict=True)
+                if isinstance(key, ast.Constant)
+            ]
+        for name, value in told:
+            number = value.operand if isinstance(value, ast.UnaryOp) else value
+            if name in ("kafka_code", "error_code") and isinstance(number, ast.Constant) and number.value:
+                yield value.lineno, f"{name} is a number: take it from KafkaCode by its name"
+
+
 def no_print_outside_the_cli(source: Source) -> Complaints:
     if _within(source.module, "tidelog.cli"):
         return

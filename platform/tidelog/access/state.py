@@ -7,21 +7,22 @@ from tidelog.access.credentials import ScramCredential, ScramMechanism
 from tidelog.access.model import Acl
 from tidelog.access.quotas import Entity, Quota
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.kafka_codes import KafkaCode
 
 
-class UnknownCredentialError(TidelogError, kafka_code=91):
+class UnknownCredentialError(TidelogError, kafka_code=KafkaCode.RESOURCE_NOT_FOUND):
     """The user has no such credential."""
 
 
-class UnacceptableCredentialError(TidelogError, kafka_code=93):
+class UnacceptableCredentialError(TidelogError, kafka_code=KafkaCode.UNACCEPTABLE_CREDENTIAL):
     """No user may have such a name or credential."""
 
 
-class UnknownTenantError(TidelogError, kafka_code=91):
+class UnknownTenantError(TidelogError, kafka_code=KafkaCode.RESOURCE_NOT_FOUND):
     """No tenant has the name."""
 
 
-class TenantExistsError(TidelogError, kafka_code=92):
+class TenantExistsError(TidelogError, kafka_code=KafkaCode.DUPLICATE_RESOURCE):
     """A tenant has the name, the user or the prefix already."""
 
 

@@ -5,17 +5,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.kafka_codes import KafkaCode
 
 
-class DuplicateBrokerError(TidelogError, kafka_code=101):
+class DuplicateBrokerError(TidelogError, kafka_code=KafkaCode.DUPLICATE_BROKER_REGISTRATION):
     """Another broker that lives has the id."""
 
 
-class UnknownBrokerError(TidelogError, kafka_code=102):
+class UnknownBrokerError(TidelogError, kafka_code=KafkaCode.BROKER_ID_NOT_REGISTERED):
     """No broker has the id."""
 
 
-class StaleRegistrationError(TidelogError, kafka_code=77):
+class StaleRegistrationError(TidelogError, kafka_code=KafkaCode.STALE_BROKER_EPOCH):
     """The registration is over: it was taken for dead, drained, or the broker was unregistered."""
 
 

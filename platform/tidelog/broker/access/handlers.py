@@ -8,9 +8,10 @@ from tidelog.broker.access.scram_users import ScramUserHandlers
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.apis import ApiKey
+from tidelog.log.base.kafka_codes import KafkaCode
 
-# Kafka's DELEGATION_TOKEN_AUTH_DISABLED, as its brokers answer that have no secret for tokens.
-_DISABLED: Final = {"error_code": 61}
+# As Kafka's brokers answer that have no secret for tokens.
+_DISABLED: Final = {"error_code": KafkaCode.DELEGATION_TOKEN_AUTH_DISABLED}
 _NO_TIME: Final = 0
 
 

@@ -17,17 +17,18 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import Answer
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
+from tidelog.log.base.kafka_codes import KafkaCode
 
 # The protocol's numbers of mechanisms.
 _MECHANISMS: Final = {1: ScramMechanism.SHA_256, 2: ScramMechanism.SHA_512}
 _CODES: Final = {mechanism: code for code, mechanism in _MECHANISMS.items()}
 
 
-class UnsupportedMechanismError(TidelogError, kafka_code=33):
+class UnsupportedMechanismError(TidelogError, kafka_code=KafkaCode.UNSUPPORTED_SASL_MECHANISM):
     """A SASL mechanism that credentials are not kept for."""
 
 
-class DuplicateUserError(TidelogError, kafka_code=92):
+class DuplicateUserError(TidelogError, kafka_code=KafkaCode.DUPLICATE_RESOURCE):
     """A request names a user twice."""
 
 

@@ -14,10 +14,11 @@ from tidelog.broker.wire.errors import (
     TransactionalIdAuthorizationError,
 )
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.kafka_codes import KafkaCode
 
 _TRANSACTION: Final = AclResource.TRANSACTIONAL_ID
 # What was not tried because something else of the same request was refused (Kafka's OPERATION_NOT_ATTEMPTED).
-_NOT_ATTEMPTED: Final = 55
+_NOT_ATTEMPTED: Final[int] = KafkaCode.OPERATION_NOT_ATTEMPTED
 # From this version on AddPartitionsToTxn is for brokers (KIP-890).
 _BETWEEN_BROKERS: Final = 4
 

@@ -11,6 +11,7 @@ from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, InvalidRequestError
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.kafka_codes import KafkaCode
 
 # Kafka's endpoint types. Source: `EndpointType`.
 _BROKERS: Final = 1
@@ -20,15 +21,15 @@ _CONTROLLERS: Final = 2
 METADATA_TOPIC: Final = "__cluster_metadata"
 
 
-class UnsupportedEndpointTypeError(TidelogError, kafka_code=115):
+class UnsupportedEndpointTypeError(TidelogError, kafka_code=KafkaCode.UNSUPPORTED_ENDPOINT_TYPE):
     """A type of endpoints that Kafka does not have."""
 
 
-class MismatchedEndpointTypeError(TidelogError, kafka_code=114):
+class MismatchedEndpointTypeError(TidelogError, kafka_code=KafkaCode.MISMATCHED_ENDPOINT_TYPE):
     """Controllers are asked for: each broker is one, and none listens as one."""
 
 
-class UnknownFeatureError(TidelogError, kafka_code=95):
+class UnknownFeatureError(TidelogError, kafka_code=KafkaCode.INVALID_UPDATE_VERSION):
     """A feature whose version brokers can't change."""
 
 

@@ -28,6 +28,7 @@ from tidelog.broker.base.operations import NOT_ASKED, operations
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import InvalidRequestError
 from tidelog.log.base.errors import TidelogError, UnknownPartitionError, UnknownTopicError
+from tidelog.log.base.kafka_codes import KafkaCode
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import OnThisMachine
 
@@ -38,11 +39,11 @@ _LARGEST_PAGE: Final = 2000
 _UNKNOWN_BYTES: Final = -1
 
 
-class ElectionNotNeededError(TidelogError, kafka_code=84):
+class ElectionNotNeededError(TidelogError, kafka_code=KafkaCode.ELECTION_NOT_NEEDED):
     """The partition has its leader."""
 
 
-class NoReassignmentInProgressError(TidelogError, kafka_code=85):
+class NoReassignmentInProgressError(TidelogError, kafka_code=KafkaCode.NO_REASSIGNMENT_IN_PROGRESS):
     """There is nothing to cancel."""
 
 

@@ -6,19 +6,20 @@ from typing import Any, TypeVar
 
 from tidelog.clients.values.errors import KafkaException
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.kafka_codes import KafkaCode
 
 H = TypeVar("H", bound=Hashable)
 
 
-class InvalidReplicationFactorError(TidelogError, kafka_code=38):
+class InvalidReplicationFactorError(TidelogError, kafka_code=KafkaCode.INVALID_REPLICATION_FACTOR):
     """A replication factor below 1, or above the number of running brokers."""
 
 
-class InvalidReplicaAssignmentError(TidelogError, kafka_code=39):
+class InvalidReplicaAssignmentError(TidelogError, kafka_code=KafkaCode.INVALID_REPLICA_ASSIGNMENT):
     """Replicas that name no broker, one twice, or partitions that are not numbered from 0."""
 
 
-class RequestTimedOutError(TidelogError, kafka_code=7, retriable=True):
+class RequestTimedOutError(TidelogError, kafka_code=KafkaCode.REQUEST_TIMED_OUT, retriable=True):
     """What was asked for goes on, and was not done within the request's time."""
 
 

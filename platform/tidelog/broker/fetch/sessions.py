@@ -10,10 +10,11 @@ from typing import Final
 
 from tidelog.broker.fetch.requests import FINAL_EPOCH, INITIAL_EPOCH, Asked, FetchRequest, Key
 from tidelog.broker.wire.fetch_answer import PartitionAnswer
+from tidelog.log.base.kafka_codes import KafkaCode
 
-SESSION_ID_NOT_FOUND: Final = 70
-INVALID_SESSION_EPOCH: Final = 71
-SESSION_TOPIC_ID_ERROR: Final = 106
+SESSION_ID_NOT_FOUND: Final[int] = KafkaCode.FETCH_SESSION_ID_NOT_FOUND
+INVALID_SESSION_EPOCH: Final[int] = KafkaCode.INVALID_FETCH_SESSION_EPOCH
+SESSION_TOPIC_ID_ERROR: Final[int] = KafkaCode.FETCH_SESSION_TOPIC_ID_ERROR
 # Kafka's max.incremental.fetch.session.cache.slots, and how long a session is safe from others.
 MOST_SESSIONS: Final = 1000
 EVICTION_S: Final = 120.0

@@ -4,9 +4,10 @@ from typing import Final
 
 from tidelog.broker.wire.errors import COORDINATOR_NOT_AVAILABLE, GroupAuthorizationError
 from tidelog.log.base.errors import LakeFollowsError, TidelogError
+from tidelog.log.base.kafka_codes import KafkaCode
 
 
-class MemberIdRequiredError(TidelogError, kafka_code=79):
+class MemberIdRequiredError(TidelogError, kafka_code=KafkaCode.MEMBER_ID_REQUIRED):
     """A newcomer is given an id, with which it is to join again: no member is made for a client that is gone."""
 
     def __init__(self, member_id: str) -> None:
@@ -14,20 +15,45 @@ class MemberIdRequiredError(TidelogError, kafka_code=79):
         self.member_id = member_id
 
 
-class InvalidSessionTimeoutError(TidelogError, kafka_code=26):
+class InvalidSessionTimeoutError(TidelogError, kafka_code=KafkaCode.INVALID_SESSION_TIMEOUT):
     """A session timeout outside the bounds of the broker."""
 
 
-class GroupFullError(TidelogError, kafka_code=81):
+class GroupFullError(TidelogError, kafka_code=KafkaCode.GROUP_MAX_SIZE_REACHED):
     """A group has as many members as the broker allows (`group.max.size`)."""
 
 
-class NotCoordinatorError(TidelogError, kafka_code=16, retriable=True):
+class NotCoordinatorError(TidelogError, kafka_code=KafkaCode.NOT_COORDINATOR, retriable=True):
     """Another broker coordinates the group."""
 
 
 # What clients of groups know how to take.
-_KNOWN: Final = frozenset({1, 3, 12, 14, 15, 16, 17, 22, 23, 24, 25, 26, 27, 42, 68, 69, 79, 81, 82, 86, 88, 100})
+_KNOWN: Final = frozenset(
+    {
+        KafkaCode.OFFSET_OUT_OF_RANGE,
+        KafkaCode.UNKNOWN_TOPIC_OR_PARTITION,
+        KafkaCode.OFFSET_METADATA_TOO_LARGE,
+        KafkaCode.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaCode.COORDINATOR_NOT_AVAILABLE,
+        KafkaCode.NOT_COORDINATOR,
+        KafkaCode.INVALID_TOPIC_EXCEPTION,
+        KafkaCode.ILLEGAL_GENERATION,
+        KafkaCode.INCONSISTENT_GROUP_PROTOCOL,
+        KafkaCode.INVALID_GROUP_ID,
+        KafkaCode.UNKNOWN_MEMBER_ID,
+        KafkaCode.INVALID_SESSION_TIMEOUT,
+        KafkaCode.REBALANCE_IN_PROGRESS,
+        KafkaCode.INVALID_REQUEST,
+        KafkaCode.NON_EMPTY_GROUP,
+        KafkaCode.GROUP_ID_NOT_FOUND,
+        KafkaCode.MEMBER_ID_REQUIRED,
+        KafkaCode.GROUP_MAX_SIZE_REACHED,
+        KafkaCode.FENCED_INSTANCE_ID,
+        KafkaCode.GROUP_SUBSCRIBED_TO_TOPIC,
+        KafkaCode.UNSTABLE_OFFSET_COMMIT,
+        KafkaCode.UNKNOWN_TOPIC_ID,
+    }
+)
 
 
 def code_of(error: TidelogError) -> int:

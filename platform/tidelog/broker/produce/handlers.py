@@ -40,6 +40,7 @@ from tidelog.log.base.errors import (
     TransactionAbortedError,
     UnknownPartitionError,
 )
+from tidelog.log.base.kafka_codes import KafkaCode
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Distant
 from tidelog.log.topic import Topic
@@ -55,11 +56,11 @@ _ABORTABLE_SINCE: Final = 11
 _ACKS: Final = (0, 1, -1)
 
 
-class InvalidRequiredAcksError(TidelogError, kafka_code=21):
+class InvalidRequiredAcksError(TidelogError, kafka_code=KafkaCode.INVALID_REQUIRED_ACKS):
     """Acks other than 0, 1 and -1 (all)."""
 
 
-class NoTransactionalIdError(TidelogError, kafka_code=53):
+class NoTransactionalIdError(TidelogError, kafka_code=KafkaCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
     """Records of a transaction, in a request that names none."""
 
 

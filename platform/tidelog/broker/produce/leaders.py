@@ -8,6 +8,7 @@ from uuid import UUID
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.kafka_codes import KafkaCode
 
 # How long old routes are good after brokers have come or gone, where they matter at all.
 GRACE_S: Final = 10.0
@@ -15,7 +16,7 @@ GRACE_S: Final = 10.0
 ACKS_ALL: Final = -1
 
 
-class NotEnoughReplicasError(TidelogError, kafka_code=19, retriable=True):
+class NotEnoughReplicasError(TidelogError, kafka_code=KafkaCode.NOT_ENOUGH_REPLICAS, retriable=True):
     """Fewer replicas are in sync than `min.insync.replicas` asks for; nothing was appended."""
 
 

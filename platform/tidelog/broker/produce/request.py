@@ -14,16 +14,17 @@ from tidelog.broker.wire.errors import (
 )
 from tidelog.broker.wire.produce_answer import ProducedPartition
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.base.kafka_codes import KafkaCode
 from tidelog.log.base.request_ids import REQUEST
 
 TopicRef = str | UUID
 
 
-class DuplicateSequenceError(TidelogError, kafka_code=46):
+class DuplicateSequenceError(TidelogError, kafka_code=KafkaCode.DUPLICATE_SEQUENCE_NUMBER):
     """The records are there already, and their offsets are not known here. Clients take it as done."""
 
 
-class NotLeaderError(TidelogError, kafka_code=6, retriable=True):
+class NotLeaderError(TidelogError, kafka_code=KafkaCode.NOT_LEADER_OR_FOLLOWER, retriable=True):
     """Another broker takes this topic's records now. `leader`: (id, epoch) of the one to go to."""
 
     def __init__(self, message: str, leader: tuple[int, int]) -> None:

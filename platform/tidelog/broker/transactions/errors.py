@@ -4,21 +4,38 @@ from typing import Final
 
 from tidelog.broker.wire.errors import COORDINATOR_NOT_AVAILABLE
 from tidelog.log.base.errors import InvalidProducerEpochError, LakeFollowsError, ProducerFencedError, TidelogError
+from tidelog.log.base.kafka_codes import KafkaCode
 
 
-class NotTransactionCoordinatorError(TidelogError, kafka_code=16, retriable=True):
+class NotTransactionCoordinatorError(TidelogError, kafka_code=KafkaCode.NOT_COORDINATOR, retriable=True):
     """This broker stops: others coordinate transactions."""
 
 
-class TransactionalIdDeniedError(TidelogError, kafka_code=53):
+class TransactionalIdDeniedError(TidelogError, kafka_code=KafkaCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
     """What the broker allows no client, in the code that Kafka has for it."""
 
 
-OPERATION_NOT_ATTEMPTED: Final = 55
-INVALID_REGULAR_EXPRESSION: Final = 128
+OPERATION_NOT_ATTEMPTED: Final[int] = KafkaCode.OPERATION_NOT_ATTEMPTED
+INVALID_REGULAR_EXPRESSION: Final[int] = KafkaCode.INVALID_REGULAR_EXPRESSION
 
 # What clients of transactions know how to take.
-_KNOWN: Final = frozenset({3, 15, 16, 42, 47, 48, 49, 50, 51, 53, 90, 105, 120})
+_KNOWN: Final = frozenset(
+    {
+        KafkaCode.UNKNOWN_TOPIC_OR_PARTITION,
+        KafkaCode.COORDINATOR_NOT_AVAILABLE,
+        KafkaCode.NOT_COORDINATOR,
+        KafkaCode.INVALID_REQUEST,
+        KafkaCode.INVALID_PRODUCER_EPOCH,
+        KafkaCode.INVALID_TXN_STATE,
+        KafkaCode.INVALID_PRODUCER_ID_MAPPING,
+        KafkaCode.INVALID_TRANSACTION_TIMEOUT,
+        KafkaCode.CONCURRENT_TRANSACTIONS,
+        KafkaCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaCode.PRODUCER_FENCED,
+        KafkaCode.TRANSACTIONAL_ID_NOT_FOUND,
+        KafkaCode.TRANSACTION_ABORTABLE,
+    }
+)
 
 
 def code_of(error: TidelogError, version: int, fenced_since: int) -> int:

@@ -13,10 +13,11 @@ from tidelog.broker.transactions.coordinator import TransactionCoordinator
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.errors import INVALID_REQUEST, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION
 from tidelog.log.base.errors import InvalidProducerEpochError, TidelogError
+from tidelog.log.base.kafka_codes import KafkaCode
 from tidelog.transactions.open_parts import Place
 
 # Clients of this API ask again after it.
-_BROKER_NOT_AVAILABLE: Final = 8
+_BROKER_NOT_AVAILABLE: Final[int] = KafkaCode.BROKER_NOT_AVAILABLE
 
 
 class MarkerHandlers:

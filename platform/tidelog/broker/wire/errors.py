@@ -5,17 +5,18 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from tidelog.log.base.errors import AuthenticationError, TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.base.kafka_codes import KafkaCode
 
-UNKNOWN_SERVER_ERROR: Final = -1
-OFFSET_OUT_OF_RANGE: Final = 1
+UNKNOWN_SERVER_ERROR: Final[int] = KafkaCode.UNKNOWN_SERVER_ERROR
+OFFSET_OUT_OF_RANGE: Final[int] = KafkaCode.OFFSET_OUT_OF_RANGE
 UNKNOWN_TOPIC_OR_PARTITION: Final = UnknownTopicError.kafka_code
-LEADER_NOT_AVAILABLE: Final = 5
-NOT_LEADER_OR_FOLLOWER: Final = 6
-COORDINATOR_NOT_AVAILABLE: Final = 15
-UNSUPPORTED_SASL_MECHANISM: Final = 33
-LISTENER_NOT_FOUND: Final = 72
-FENCED_LEADER_EPOCH: Final = 74
-UNKNOWN_LEADER_EPOCH: Final = 76
+LEADER_NOT_AVAILABLE: Final[int] = KafkaCode.LEADER_NOT_AVAILABLE
+NOT_LEADER_OR_FOLLOWER: Final[int] = KafkaCode.NOT_LEADER_OR_FOLLOWER
+COORDINATOR_NOT_AVAILABLE: Final[int] = KafkaCode.COORDINATOR_NOT_AVAILABLE
+UNSUPPORTED_SASL_MECHANISM: Final[int] = KafkaCode.UNSUPPORTED_SASL_MECHANISM
+LISTENER_NOT_FOUND: Final[int] = KafkaCode.LISTENER_NOT_FOUND
+FENCED_LEADER_EPOCH: Final[int] = KafkaCode.FENCED_LEADER_EPOCH
+UNKNOWN_LEADER_EPOCH: Final[int] = KafkaCode.UNKNOWN_LEADER_EPOCH
 INCONSISTENT_TOPIC_ID: Final = TopicChangedError.kafka_code
 
 
@@ -31,15 +32,15 @@ class ClosedConnectionError(TidelogError):
     """What only the end of a connection can say to its client, as in Kafka: there is no answer for it."""
 
 
-class MalformedRequestError(ClosedConnectionError, kafka_code=42):
+class MalformedRequestError(ClosedConnectionError, kafka_code=KafkaCode.INVALID_REQUEST):
     """Bytes that are no request of Kafka's protocol."""
 
 
-class IllegalSaslStateError(ClosedConnectionError, kafka_code=34):
+class IllegalSaslStateError(ClosedConnectionError, kafka_code=KafkaCode.ILLEGAL_SASL_STATE):
     """A request of a client that must log in first, or that logs in out of turn."""
 
 
-class LoginClosedError(ClosedConnectionError, kafka_code=58):
+class LoginClosedError(ClosedConnectionError, kafka_code=KafkaCode.SASL_AUTHENTICATION_FAILED):
     """A log-in that failed, or is not heard, without an answer; or a session that is over."""
 
 
@@ -47,35 +48,35 @@ class UnacknowledgedError(ClosedConnectionError):
     """Records that were sent with acks=0, and so have no answer, could not be appended."""
 
 
-class UnsupportedVersionError(TidelogError, kafka_code=35):
+class UnsupportedVersionError(TidelogError, kafka_code=KafkaCode.UNSUPPORTED_VERSION):
     """An API, or a version of one, that the broker does not offer."""
 
 
-class InvalidRequestError(TidelogError, kafka_code=42):
+class InvalidRequestError(TidelogError, kafka_code=KafkaCode.INVALID_REQUEST):
     """A request that contradicts itself, or asks for what its version does not have."""
 
 
-class ThrottlingQuotaExceededError(TidelogError, kafka_code=89):
+class ThrottlingQuotaExceededError(TidelogError, kafka_code=KafkaCode.THROTTLING_QUOTA_EXCEEDED):
     """A client has changed more partitions than its controller_mutation_rate allows (KIP-599)."""
 
 
-class UnknownTopicIdError(UnknownTopicError, kafka_code=100):
+class UnknownTopicIdError(UnknownTopicError, kafka_code=KafkaCode.UNKNOWN_TOPIC_ID):
     """No topic has the id, or none has it any more."""
 
 
-class TopicAuthorizationError(TidelogError, kafka_code=29):
+class TopicAuthorizationError(TidelogError, kafka_code=KafkaCode.TOPIC_AUTHORIZATION_FAILED):
     """The principal may not do this to the topic."""
 
 
-class GroupAuthorizationError(TidelogError, kafka_code=30):
+class GroupAuthorizationError(TidelogError, kafka_code=KafkaCode.GROUP_AUTHORIZATION_FAILED):
     """The principal may not do this to the group."""
 
 
-class ClusterAuthorizationError(TidelogError, kafka_code=31):
+class ClusterAuthorizationError(TidelogError, kafka_code=KafkaCode.CLUSTER_AUTHORIZATION_FAILED):
     """The principal may not do this to the cluster."""
 
 
-class TransactionalIdAuthorizationError(TidelogError, kafka_code=53):
+class TransactionalIdAuthorizationError(TidelogError, kafka_code=KafkaCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
     """The principal may not do this under the transactional id."""
 
 

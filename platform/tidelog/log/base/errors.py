@@ -9,6 +9,8 @@ unless it gives its own.
 from collections.abc import Mapping
 from typing import ClassVar
 
+from tidelog.log.base.kafka_codes import KafkaCode
+
 
 class TidelogError(Exception):
     """Base of all of tidelog's errors."""
@@ -18,53 +20,53 @@ class TidelogError(Exception):
 
     def __init_subclass__(cls, *, kafka_code: int = 0, retriable: bool = False) -> None:
         super().__init_subclass__()
-        cls.kafka_code = kafka_code or cls.kafka_code
+        cls.kafka_code = int(kafka_code) or cls.kafka_code
         cls.retriable = retriable or cls.retriable
 
 
 # --- topics, partitions, configuration ---------------------------------------------------------------------
 
 
-class InvalidTopicError(TidelogError, kafka_code=17):
+class InvalidTopicError(TidelogError, kafka_code=KafkaCode.INVALID_TOPIC_EXCEPTION):
     """A topic's name breaks Kafka's rule, or collides with another topic's."""
 
 
-class TopicExistsError(TidelogError, kafka_code=36):
+class TopicExistsError(TidelogError, kafka_code=KafkaCode.TOPIC_ALREADY_EXISTS):
     """A topic of that name is already there."""
 
 
-class UnknownTopicError(TidelogError, kafka_code=3):
+class UnknownTopicError(TidelogError, kafka_code=KafkaCode.UNKNOWN_TOPIC_OR_PARTITION):
     """No topic of that name, and nothing may create it on the way."""
 
 
-class UnknownPartitionError(TidelogError, kafka_code=3):
+class UnknownPartitionError(TidelogError, kafka_code=KafkaCode.UNKNOWN_TOPIC_OR_PARTITION):
     """The topic has no partition of that number."""
 
 
-class TopicChangedError(TidelogError, kafka_code=103):
+class TopicChangedError(TidelogError, kafka_code=KafkaCode.INCONSISTENT_TOPIC_ID):
     """The topic was deleted, or deleted and created again, since the caller opened it."""
 
 
-class InvalidPartitionsError(TidelogError, kafka_code=37):
+class InvalidPartitionsError(TidelogError, kafka_code=KafkaCode.INVALID_PARTITIONS):
     """A number of partitions that can't be had: below 1, or fewer than there are."""
 
 
-class InvalidConfigError(TidelogError, kafka_code=40):
+class InvalidConfigError(TidelogError, kafka_code=KafkaCode.INVALID_CONFIG):
     """An unknown configuration key, or a value that its key does not take."""
 
 
-class InvalidOptionError(TidelogError, kafka_code=42):
+class InvalidOptionError(TidelogError, kafka_code=KafkaCode.INVALID_REQUEST):
     """An option, or a column, that the Spark source or sink can't take."""
 
 
-class PolicyViolationError(TidelogError, kafka_code=44):
+class PolicyViolationError(TidelogError, kafka_code=KafkaCode.POLICY_VIOLATION):
     """The topic's policy forbids the request (Kafka's POLICY_VIOLATION)."""
 
 
 # --- records -----------------------------------------------------------------------------------------------
 
 
-class InvalidRecordError(TidelogError, kafka_code=87):
+class InvalidRecordError(TidelogError, kafka_code=KafkaCode.INVALID_RECORD):
     """A record, or a table of them, that the topic can't take: a missing column, a wrong type."""
 
 
@@ -100,15 +102,15 @@ class InvalidValueError(InvalidRecordError):
         return InvalidValueError(self.topic, rows, alone=end - start == 1)
 
 
-class InvalidTimestampError(TidelogError, kafka_code=32):
+class InvalidTimestampError(TidelogError, kafka_code=KafkaCode.INVALID_TIMESTAMP):
     """A record's timestamp lies outside what the topic's configuration allows."""
 
 
-class RecordTooLargeError(TidelogError, kafka_code=10):
+class RecordTooLargeError(TidelogError, kafka_code=KafkaCode.MESSAGE_TOO_LARGE):
     """A record is larger than the topic's `max.message.bytes`."""
 
 
-class OffsetOutOfRangeError(TidelogError, kafka_code=1):
+class OffsetOutOfRangeError(TidelogError, kafka_code=KafkaCode.OFFSET_OUT_OF_RANGE):
     """An offset below the log start offset or above the log end offset."""
 
 
@@ -116,113 +118,113 @@ class DataLossError(OffsetOutOfRangeError):
     """Records that a Spark query was to read are gone (`failOnDataLoss`)."""
 
 
-class OutOfOrderSequenceError(TidelogError, kafka_code=45):
+class OutOfOrderSequenceError(TidelogError, kafka_code=KafkaCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
     """An idempotent producer's sequence leaves a gap."""
 
 
-class UnknownProducerIdError(OutOfOrderSequenceError, kafka_code=59):
+class UnknownProducerIdError(OutOfOrderSequenceError, kafka_code=KafkaCode.UNKNOWN_PRODUCER_ID):
     """An idempotent producer that the partition does not know, or knows no more, does not begin at 0."""
 
 
-class ProducerFencedError(TidelogError, kafka_code=90):
+class ProducerFencedError(TidelogError, kafka_code=KafkaCode.PRODUCER_FENCED):
     """A newer epoch of the same producer has taken over."""
 
 
-class InvalidProducerEpochError(ProducerFencedError, kafka_code=47):
+class InvalidProducerEpochError(ProducerFencedError, kafka_code=KafkaCode.INVALID_PRODUCER_EPOCH):
     """A record comes with an older epoch of its producer than the partition has seen."""
 
 
-class StaleBatchError(TidelogError, kafka_code=45):
+class StaleBatchError(TidelogError, kafka_code=KafkaCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
     """A streaming query's batch id is below the one that the topic has already seen from that query."""
 
 
-class NotACopyError(TidelogError, kafka_code=44):
+class NotACopyError(TidelogError, kafka_code=KafkaCode.POLICY_VIOLATION):
     """Records of another log can't keep their offsets here: the partition has records that no copy brought."""
 
 
-class CopyPositionError(TidelogError, kafka_code=45, retriable=True):
+class CopyPositionError(TidelogError, kafka_code=KafkaCode.OUT_OF_ORDER_SEQUENCE_NUMBER, retriable=True):
     """Another process copied to the partition meanwhile: go on from where it ends."""
 
 
-class DuplicateSegmentError(TidelogError, kafka_code=46):
+class DuplicateSegmentError(TidelogError, kafka_code=KafkaCode.DUPLICATE_SEQUENCE_NUMBER):
     """A staged segment is in the topic already: it was committed before, with other segments than now."""
 
 
-class RequestForgottenError(TidelogError, kafka_code=59):
+class RequestForgottenError(TidelogError, kafka_code=KafkaCode.UNKNOWN_PRODUCER_ID):
     """A request may have been committed before, and the log does not go back so far any more."""
 
 
-class SegmentTooOldError(TidelogError, kafka_code=56, retriable=True):
+class SegmentTooOldError(TidelogError, kafka_code=KafkaCode.KAFKA_STORAGE_ERROR, retriable=True):
     """A segment was written before the topic's purge floor and may already be gone: write it again."""
 
 
 # --- transactions ------------------------------------------------------------------------------------------
 
 
-class InvalidTransactionStateError(TidelogError, kafka_code=48):
+class InvalidTransactionStateError(TidelogError, kafka_code=KafkaCode.INVALID_TXN_STATE):
     """A transaction is asked for what its state does not allow: to go on after its end, to commit out of turn."""
 
 
-class UnknownTransactionalIdError(TidelogError, kafka_code=49):
+class UnknownTransactionalIdError(TidelogError, kafka_code=KafkaCode.INVALID_PRODUCER_ID_MAPPING):
     """The log of transactions does not know a producer's transactional id, or knows it no more."""
 
 
-class InvalidTransactionTimeoutError(TidelogError, kafka_code=50):
+class InvalidTransactionTimeoutError(TidelogError, kafka_code=KafkaCode.INVALID_TRANSACTION_TIMEOUT):
     """A `transaction.timeout.ms` that the lake does not allow."""
 
 
-class ConcurrentTransactionsError(TidelogError, kafka_code=51, retriable=True):
+class ConcurrentTransactionsError(TidelogError, kafka_code=KafkaCode.CONCURRENT_TRANSACTIONS, retriable=True):
     """The transaction before is committed and not yet in all its topics: roll it forward, and try again."""
 
 
-class UnstableOffsetError(TidelogError, kafka_code=88, retriable=True):
+class UnstableOffsetError(TidelogError, kafka_code=KafkaCode.UNSTABLE_OFFSET_COMMIT, retriable=True):
     """An open transaction holds offsets of the group: what is committed is known when it ends."""
 
 
-class TransactionalIdNotFoundError(TidelogError, kafka_code=105):
+class TransactionalIdNotFoundError(TidelogError, kafka_code=KafkaCode.TRANSACTIONAL_ID_NOT_FOUND):
     """No transactional id of that name."""
 
 
-class TransactionAbortedError(TidelogError, kafka_code=120):
+class TransactionAbortedError(TidelogError, kafka_code=KafkaCode.TRANSACTION_ABORTABLE):
     """The transaction was aborted, by its time-out or an operator, or can only be aborted: a part of it is missing."""
 
 
 # --- consumer groups ---------------------------------------------------------------------------------------
 
 
-class OffsetMetadataTooLargeError(TidelogError, kafka_code=12):
+class OffsetMetadataTooLargeError(TidelogError, kafka_code=KafkaCode.OFFSET_METADATA_TOO_LARGE):
     """The text beside a committed offset is longer than it may be."""
 
 
-class IllegalGenerationError(TidelogError, kafka_code=22):
+class IllegalGenerationError(TidelogError, kafka_code=KafkaCode.ILLEGAL_GENERATION):
     """The generation that a member names is not the group's: the group went on without it."""
 
 
-class InconsistentProtocolError(TidelogError, kafka_code=23):
+class InconsistentProtocolError(TidelogError, kafka_code=KafkaCode.INCONSISTENT_GROUP_PROTOCOL):
     """A member supports no assignor that all others of its group support, or is of another kind of group."""
 
 
-class InvalidGroupError(TidelogError, kafka_code=24):
+class InvalidGroupError(TidelogError, kafka_code=KafkaCode.INVALID_GROUP_ID):
     """A group id that no group may have: empty, or longer than 249 characters."""
 
 
-class UnknownMemberError(TidelogError, kafka_code=25):
+class UnknownMemberError(TidelogError, kafka_code=KafkaCode.UNKNOWN_MEMBER_ID):
     """The group has no member of that id: it left, was evicted, or never joined."""
 
 
-class RebalanceInProgressError(TidelogError, kafka_code=27):
+class RebalanceInProgressError(TidelogError, kafka_code=KafkaCode.REBALANCE_IN_PROGRESS):
     """The group is rebalancing: the member must join again before it goes on."""
 
 
-class GroupNotEmptyError(TidelogError, kafka_code=68):
+class GroupNotEmptyError(TidelogError, kafka_code=KafkaCode.NON_EMPTY_GROUP):
     """The group has members, so that it can't be deleted or reset."""
 
 
-class GroupNotFoundError(TidelogError, kafka_code=69):
+class GroupNotFoundError(TidelogError, kafka_code=KafkaCode.GROUP_ID_NOT_FOUND):
     """No group of that id."""
 
 
-class FencedInstanceError(TidelogError, kafka_code=82):
+class FencedInstanceError(TidelogError, kafka_code=KafkaCode.FENCED_INSTANCE_ID):
     """Another consumer of the same `group.instance.id` has taken this member's place."""
 
 
@@ -230,14 +232,14 @@ class MaxPollExceededError(TidelogError):
     """A consumer did not poll for `max.poll.interval.ms`, so it left its group (a client's own error)."""
 
 
-class GroupSubscribedError(TidelogError, kafka_code=86):
+class GroupSubscribedError(TidelogError, kafka_code=KafkaCode.GROUP_SUBSCRIBED_TO_TOPIC):
     """Offsets of a topic can't be deleted while members of the group subscribe to it."""
 
 
 # --- access ------------------------------------------------------------------------------------------------
 
 
-class AuthenticationError(TidelogError, kafka_code=58):
+class AuthenticationError(TidelogError, kafka_code=KafkaCode.SASL_AUTHENTICATION_FAILED):
     """Credentials that are not those of a principal. Its message is the same for whatever is wrong with them.
 
     `reason`: what is wrong, for the log; no client gets it. `user`: the name that was given, "" for none.
@@ -260,19 +262,19 @@ class LakeFileLostError(LakeNotFoundError):
     """A folder holds topics, and not the lake's own file: making it again would reset the lake's configuration."""
 
 
-class LakeFollowsError(TidelogError, kafka_code=44):
+class LakeFollowsError(TidelogError, kafka_code=KafkaCode.POLICY_VIOLATION):
     """The lake follows another one: only its mirror changes what it holds (Kafka's POLICY_VIOLATION)."""
 
 
-class NotATopicError(TidelogError, kafka_code=17):
+class NotATopicError(TidelogError, kafka_code=KafkaCode.INVALID_TOPIC_EXCEPTION):
     """The folder holds a table that is not a tidelog topic."""
 
 
-class UnsupportedFormatError(TidelogError, kafka_code=35):
+class UnsupportedFormatError(TidelogError, kafka_code=KafkaCode.UNSUPPORTED_VERSION):
     """A lake or table uses a format version, a protocol, a feature or a property that is not implemented."""
 
 
-class CorruptLogError(TidelogError, kafka_code=2):
+class CorruptLogError(TidelogError, kafka_code=KafkaCode.CORRUPT_MESSAGE):
     """A log entry or a checkpoint breaks the format; the message names it."""
 
     def __init__(self, message: str, *, version: int | None = None) -> None:
@@ -288,19 +290,19 @@ class TornEntryError(CorruptLogError):
     """A log entry lost its end, as after a power failure on storage that lies about fsync."""
 
 
-class CorruptSegmentError(TidelogError, kafka_code=2):
+class CorruptSegmentError(TidelogError, kafka_code=KafkaCode.CORRUPT_MESSAGE):
     """A segment is missing, truncated or not what its log entry says; the message names it."""
 
 
-class LogTrimmedError(TidelogError, kafka_code=1):
+class LogTrimmedError(TidelogError, kafka_code=KafkaCode.OFFSET_OUT_OF_RANGE):
     """A version of the log that is asked for was trimmed away (`log.min.age.ms`)."""
 
 
-class ContendedLogError(TidelogError, kafka_code=7, retriable=True):
+class ContendedLogError(TidelogError, kafka_code=KafkaCode.REQUEST_TIMED_OUT, retriable=True):
     """Other writers won every race for the next entry; nothing was committed."""
 
 
-class OutcomeUnknownError(TidelogError, kafka_code=7, retriable=True):
+class OutcomeUnknownError(TidelogError, kafka_code=KafkaCode.REQUEST_TIMED_OUT, retriable=True):
     """The store gave no answer: the request may have been committed.
 
     `request_id` is the request's id: a repeat under the same id is committed at most once.
@@ -311,7 +313,7 @@ class OutcomeUnknownError(TidelogError, kafka_code=7, retriable=True):
         self.request_id = request_id
 
 
-class DeliveryTimeoutError(TidelogError, kafka_code=7):
+class DeliveryTimeoutError(TidelogError, kafka_code=KafkaCode.REQUEST_TIMED_OUT):
     """Records could not be committed within their time.
 
     `maybe_persisted`: the store gave no answer about them, so that they may be there all the same.
@@ -325,7 +327,7 @@ class DeliveryTimeoutError(TidelogError, kafka_code=7):
 # --- storage -----------------------------------------------------------------------------------------------
 
 
-class StorageError(TidelogError, kafka_code=56):
+class StorageError(TidelogError, kafka_code=KafkaCode.KAFKA_STORAGE_ERROR):
     """The store refused or failed; nothing was changed unless the class says otherwise."""
 
 

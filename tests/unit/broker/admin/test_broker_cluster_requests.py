@@ -51,6 +51,18 @@ def test_the_answer_of_each_version_is_encoded_once(three, monkeypatch):
         assert listed[ApiKey.FETCH] == (OFFERED[ApiKey.FETCH].shown, OFFERED[ApiKey.FETCH].last)
 
 
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize(
+    ("software", "code"),
+    [("librdkafka", 0), ("a", 0), ("a-b.c", 0), ("", 42), ("-a", 42), ("a.", 42), ("a b", 42), ("ä", 42), ("a\n", 42)],
+)
+def test_software_is_named_as_kafka_has_it(three, version, software, code):
+    for told in ({"client_software_name": software}, {"client_software_version": software}):
+        client = {"client_software_name": "a", "client_software_version": "1"} | told
+        answer = three.ask(ApiKey.API_VERSIONS, version, client)
+        assert (answer.error_code.value, len(answer.api_keys) > 0) == (code, not code)
+
+
 # --- DescribeCluster ---------------------------------------------------------------------------------------
 
 

@@ -102,7 +102,7 @@ def test_a_partition_named_twice_is_refused(requests):
     assert [(p.partition_index, p.error_code.value) for p in answer.partitions] == [(0, 42), (1, 0), (0, 42)]
 
 
-@pytest.mark.parametrize(("epoch", "code"), [(-1, 0), (7, 0), (6, 74), (8, 76)])
+@pytest.mark.parametrize(("epoch", "code"), [(-1, 0), (7, 0), (6, 74), (8, 75)])
 def test_leader_epochs(requests, epoch, code):
     assert offsets(requests, {0: -1}, current_leader_epoch=epoch)[0].error_code.value == code
     assert offsets(requests, {0: -1}, 3)[0].error_code.value == 0
@@ -117,5 +117,5 @@ def test_every_epoch_ends_at_the_log_end(requests, version):
         return answer.error_code.value, answer.leader_epoch, answer.end_offset
 
     assert [ends(0, epoch) for epoch in (0, 3, 7)] == [(0, 0, 7), (0, 3, 7), (0, 7, 7)]
-    assert [ends(1, 7, current) for current in (6, 7, 8)] == [(74, -1, -1), (0, 7, 1), (76, -1, -1)]
+    assert [ends(1, 7, current) for current in (6, 7, 8)] == [(74, -1, -1), (0, 7, 1), (75, -1, -1)]
     assert ends(9, 0) == (3, -1, -1)

@@ -198,7 +198,7 @@ def view(epoch=7, node_id=1, running=(1, 2)):
     return ClusterView("lake", epoch, nodes, node_id)
 
 
-@pytest.mark.parametrize(("epoch", "code"), [(-1, 0), (7, 0), (6, 74), (8, 76)])
+@pytest.mark.parametrize(("epoch", "code"), [(-1, 0), (7, 0), (6, 74), (8, 75)])
 def test_leader_epochs(lake, epoch, code):
     lake.create_topic("t")
     append(lake, "t", *VALUES)

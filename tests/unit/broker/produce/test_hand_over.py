@@ -325,11 +325,12 @@ def test_only_brokers_of_the_cluster_are_served(cluster: str, sender: str) -> No
 
 def test_clients_do_not_hear_of_it() -> None:
     async def act(world: World) -> None:
+        client = {"client_software_name": "a", "client_software_version": "1"}
         call = Call(
             ApiKey.API_VERSIONS,
             3,
             None,
-            decode(ApiKey.API_VERSIONS, 3, memoryview(request_of(ApiKey.API_VERSIONS, 3, {}))),
+            decode(ApiKey.API_VERSIONS, 3, memoryview(request_of(ApiKey.API_VERSIONS, 3, client))),
             Peer(),
             0.0,
         )
