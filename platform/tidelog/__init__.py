@@ -1,4 +1,4 @@
-"""tidelog: a streaming platform with Kafka's semantics and no broker; the table is the log.
+"""tidelog: a streaming platform with Kafka's semantics over Delta tables; the table is the log.
 
 `import tidelog` loads little; each name below is loaded when it is first used. Those of `confluent_kafka` have its
 names here.

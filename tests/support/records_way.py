@@ -82,7 +82,7 @@ def by_librdkafka(address: str, topic: str, count: int) -> Read:
 
 
 def by_consumer(lake: Lake, topic: str, count: int) -> Read:
-    """As tidelog's `Consumer` reads them, without a broker."""
+    """As tidelog's own `Consumer` reads them, from the lake."""
     return _polled(tidelog, {"lake": lake.uri}, topic, count)
 
 

@@ -1,6 +1,6 @@
 """ACLs as policies of AWS IAM: the nearest that a store can come to them, and what it can't express. Pure.
 
-For principals that read and write the lake themselves, without a broker. A policy allows no operation of a topic that
+For principals whose programs read and write the store themselves. A policy allows no operation of a topic that
 no ACL allows, but where one object or one table serves for several: each such place, and each ACL that has no
 counterpart, is a gap with its reason. What each operation needs of the store is said in docs/object-stores.md.
 """

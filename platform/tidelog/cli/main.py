@@ -82,7 +82,7 @@ def root(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Topics as Delta tables: Kafka's semantics without a broker."""
+    """Topics as Delta tables, with Kafka's semantics."""
 
 
 app.callback()(flat(root))

@@ -1,7 +1,7 @@
 """What `list_topics` answers, in the shape of `confluent_kafka.admin.ClusterMetadata`.
 
-A lake has no brokers. Programs that look for one find one: number 0, the lake itself, which leads every partition and
-is its only replica.
+tidelog's own clients ask no broker, whether or not some serve the lake. Programs that look for one find one: number 0,
+the lake itself, which leads every partition and is its only replica.
 """
 
 import base64

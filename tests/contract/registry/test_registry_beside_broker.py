@@ -41,7 +41,7 @@ def test_a_program_of_confluent_kafka_with_avro(tmp_path):
         ready = command.ready()
         assert worked(ran(ready["listener"], ready["registry"])) == ["50 orders, versions [1]"]
         assert command.stop(signal.SIGTERM) == 0
-    # What it wrote is read from the lake, without a broker or a registry.
+    # What it wrote is read from the lake, while neither broker nor registry runs.
     with Lake(tmp_path / "lake") as lake, SchemaRegistryClient({"lake": lake}) as client:
         read = AvroDeserializer(client)
         assert sorted(read(value)["id"] for value in _values(lake)) == list(range(50))

@@ -130,7 +130,7 @@ def kafka_commands(tidelog: str, lake: Path) -> list[tuple[str, str]]:
     """(what it shows, the command)."""
     call = f"{tidelog} --lake {shlex.quote(str(lake))}"
     return [
-        ("what the Kafka client sent, read without a broker", f"{call} consume flights -o -3 -e -f '%k: %s\\n'"),
+        ("what the Kafka client sent, read from the lake", f"{call} consume flights -o -3 -e -f '%k: %s\\n'"),
         ("the Kafka consumer's group", f"{call} group describe demo"),
         ("everything you and the demo wrote", f"{call} check"),
         ("for Kafka clients of your own, until Ctrl-C", f"{call} broker start --listener 127.0.0.1:9092"),

@@ -8,7 +8,7 @@ would not happen. Source: CONFIGURATION.md of librdkafka 2.16, confluent-kafka's
 from collections.abc import Mapping
 from typing import Final
 
-_NO_CONNECTIONS = "there are no connections to brokers: a client reads and writes the lake's storage itself"
+_NO_CONNECTIONS = "tidelog's own clients connect to no broker: each reads and writes the lake's storage itself"
 _NO_METADATA = "a topic's log tells each client what there is when it reads it: there is no cache of metadata"
 _LOGGING = "what a client has to say goes to Python's logging (`logger`, else `tidelog.clients`), by that one's levels"
 _NO_METRICS = "a client reports its statistics by `stats_cb`"

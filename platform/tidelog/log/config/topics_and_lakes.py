@@ -136,7 +136,7 @@ class TopicConfig(Settings):
         1,
         int_of(1),
         "How many brokers have to run for a broker to take records with acks=all; more than the topic's replication "
-        "factor counts as that factor. Programs without a broker take no notice.",
+        "factor counts as that factor. Programs that use the lake themselves take no notice.",
     )
     retention_bytes = Key(
         -1,
