@@ -1,9 +1,23 @@
 """The folders are the packages that pyproject.toml says, and none hides a module of the standard library."""
 
 import pytest
-from tidy_layout import bare_folders, repeated_test_files, shadowed_platform, standard_names, wrong_links
+from tidy_layout import (
+    bare_folders,
+    is_place,
+    places_in,
+    repeated_test_files,
+    shadowed_platform,
+    standard_names,
+    tables_of,
+    wrong_links,
+)
 from tidy_repository import OUTSIDE_THE_PACKAGE, PLATFORM, ROOT, files, module_name, package_folders, packages_of
 
+# What newcomers look for first.
+ASKED = (
+    "codec", "version of Fetch", "key of a topic", "lag", "connector", "page", "command", "store", "assignor",
+    "transformation",
+)  # fmt: skip
 LINKED = ("groups", "jobs", "retention", "sinks", "sources")
 
 
@@ -13,6 +27,21 @@ def test_every_folder_of_python_files_is_a_package():
 
 def test_the_top_folders_are_links_in_the_package():
     assert list(wrong_links(ROOT, LINKED)) == []
+
+
+def test_the_architecture_names_every_room_and_only_places_that_exist():
+    """A newcomer gets from a question to the place where the answer is: docs of rooms are those that are there."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = {path.name for path in (ROOT / PLATFORM / "tidelog").iterdir() if (path / "__init__.py").is_file()}
+    folders, questions = tables_of(text, "folders"), tables_of(text, "question: where is")
+    assert rooms - {name for row in folders for name in places_in(row)} == set()
+    assert [place for row in [*folders, *questions] for place in places_in(row) if not is_place(ROOT, place)] == []
+    assert [thing for thing in ASKED if not any(thing in row.split("|")[1] for row in questions)] == []
+
+
+def test_a_place_that_is_not_there_is_found():
+    row = "| a thing | `groups/member`, `log/nowhere`; `log/door` |"
+    assert [place for place in places_in(row) if not is_place(ROOT, place)] == ["log/nowhere"]
 
 
 def test_no_module_is_named_like_a_standard_one():

@@ -1,5 +1,6 @@
 """Rules of the layout: which folders are packages, and what files may be called."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterable, Iterator
@@ -25,6 +26,21 @@ def wrong_links(root: Path, wanted: Collection[str]) -> Iterator[str]:
     for link in sorted(inside.rglob("*")):
         if link.is_symlink() and (link.parent != inside or link.name not in wanted):
             yield f"{link.relative_to(root)}: only top folders of the repository are links"
+
+
+def tables_of(text: str, heading: str) -> list[str]:
+    """The rows of a document's table whose first column has this heading."""
+    return text.partition(f"\n| {heading} |")[2].partition("\n\n")[0].splitlines()[2:]
+
+
+def places_in(row: str) -> list[str]:
+    """The folders and files that a row of a table names: what is in backticks and is no name of a module alone."""
+    return re.findall(r"`([\w/]+(?:\.py)?)`", row)
+
+
+def is_place(root: Path, place: str) -> bool:
+    """Whether a folder or file of the package is there; the path may begin at the root, too."""
+    return (root / PLATFORM / "tidelog" / place).exists() or (root / place).exists()
 
 
 def standard_names(files: Iterable[str]) -> Iterator[str]:

@@ -143,7 +143,7 @@ def _refuse_assignment(assignment: Sequence[Sequence[Any]] | None) -> None:
     if assignment:
         raise kafka_exception(
             KafkaError.INVALID_REPLICA_ASSIGNMENT,
-            "A replica_assignment is refused: a lake's store holds the only replica, and brokers lead partitions by a rule. Leave it out.",
+            "A replica_assignment is refused: replicas are the store's, and leaders follow from a rule. Leave it out.",
         )
 
 

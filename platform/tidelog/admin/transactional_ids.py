@@ -15,7 +15,7 @@ from tidelog.transactions.transaction_log import TransactionLog
 class Shown:
     """A transactional id. `start_ms`: when its open transaction began, as far as its log or offsets that wait say so.
 
-    A transaction of one of tidelog's own producers that has only written records so far has no row, and is not seen here.
+    A transaction of tidelog's own `Producer` that has only written records so far has no row, and is not seen here.
     """
 
     one: Transactional

@@ -45,6 +45,6 @@ class LakeClient:
         return self._lake.uri
 
     def set_sasl_credentials(self, username: str, password: str) -> NoReturn:
-        """Refused: this client signs in to the lake's store, not to brokers. Raises KafkaException (`_NOT_IMPLEMENTED`)."""
+        """Refused: a client signs in to the lake's store. Raises KafkaException (`_NOT_IMPLEMENTED`)."""
         self._require_open()
         raise kafka_exception(KafkaError._NOT_IMPLEMENTED, f"set_sasl_credentials: {NO_CREDENTIALS}.")
