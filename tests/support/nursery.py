@@ -30,7 +30,7 @@ ONE_THREAD = {
 }
 # What Python reads at its start alone: a process that is told otherwise than the nursery was is none to fork.
 _READ_AT_START = ("PYTHON", "LANG", "LC_")
-_KNOWN = {"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONFAULTHANDLER"}
+_KNOWN = {"PYTHONPATH", "PYTHONUNBUFFERED"}
 
 
 class _Nursery:

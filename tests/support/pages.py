@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.nursery import run_forked
+
 from tidelog.cli.broker.configuration import given_by_file, settings_of
 from tidelog.log.base.properties import properties
 
@@ -190,15 +192,8 @@ def tidelog_calls(shell: str) -> list[list[str]]:
 def run_page(page: str, folder: Path, environment: Mapping[str, str], instead: Mapping[str, str] | None = None) -> str:
     """Run a page in a process of its own, and what it printed. `instead`: texts of the page to replace."""
     program = [sys.executable, "-m", "support.pages", page, str(folder), json.dumps(instead or {})]
-    done = subprocess.run(
-        program,
-        cwd=_clone(folder),
-        env={**environment, "PYTHONPATH": str(ROOT / "tests"), "PYTHONUNBUFFERED": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
+    told = {**environment, "PYTHONPATH": str(ROOT / "tests"), "PYTHONUNBUFFERED": "1"}
+    done = run_forked(program, cwd=_clone(folder), env=told, timeout=900)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
 

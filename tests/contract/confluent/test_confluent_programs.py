@@ -4,12 +4,12 @@
 no SASL and no schema registry. Nothing in them knows tidelog.
 """
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.nursery import run_forked
 
 from tidelog.log.lake import Lake
 
@@ -28,10 +28,7 @@ def run(tmp_path: Path) -> Run:
         assert "tidelog" not in text
         moved = tmp_path / program
         moved.write_text(text.replace("confluent_kafka", "tidelog"), encoding="utf-8")
-        ran = subprocess.run(
-            [sys.executable, "-W", "ignore::DeprecationWarning", str(moved), str(tmp_path / "lake"), *arguments],
-            input=stdin, capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+        ran = run_forked([sys.executable, str(moved), str(tmp_path / "lake"), *arguments], input=stdin, timeout=120)
         assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), ran.stdout + ran.stderr
         return ran.stdout.splitlines()
 
