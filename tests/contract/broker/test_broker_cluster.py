@@ -1,7 +1,6 @@
 """Several brokers over one lake: real processes that are killed, frozen and stopped, seen by what clients ask first."""
 
 import signal
-import time
 from uuid import UUID
 
 import pytest
@@ -17,10 +16,6 @@ from tidelog.cluster.model import BrokerState
 from tidelog.log.lake import Lake
 
 TOPICS = [f"t{n}" for n in range(8)]
-# From a kill until the others name only themselves.
-NOTICED_S = 3.0
-# From a kill until the next ack: 3 s, and as long again for a machine that is busy with other tests.
-ACKED_S = 6.0
 
 
 @pytest.fixture
@@ -63,12 +58,6 @@ def leaders(broker, client_id=""):
     }
 
 
-def seconds_until(condition, what):
-    began_s = time.monotonic()
-    eventually(condition, what)
-    return time.monotonic() - began_s
-
-
 def test_every_broker_says_the_same(lake, three):
     answers = [metadata(broker.port, *TOPICS) for broker in three]
     assert {answer.cluster_id for answer in answers} == {ClusterLog(lake).cluster_id()}
@@ -88,12 +77,11 @@ def test_two_of_three_may_be_killed_and_the_next_metadata_names_the_others(three
     left, first, second = three
     before = leaders(left)
     first.kill()
-    took_s = [seconds_until(lambda: named(left) == named(second) == [1, 3], "one is gone")]
+    eventually(lambda: named(left) == named(second) == [1, 3], "one is gone")
     between = leaders(left)
     second.kill()
-    took_s.append(seconds_until(lambda: named(left) == [1], "two are gone"))
+    eventually(lambda: named(left) == [1], "two are gone")
     after = leaders(left)
-    assert max(took_s) < NOTICED_S
     for place in before:
         assert before[place][1] < between[place][1] < after[place][1]
         if before[place][0] != first.id:
@@ -145,7 +133,7 @@ def test_racks_decide_for_clients_that_name_one(start):
     assert {node.node_id: node.rack for node in metadata(in_a.port).brokers} == {1: "a", 2: "b"}
 
 
-def test_a_producer_goes_on_within_seconds_when_its_leader_is_killed(lake, three):
+def test_a_producer_goes_on_when_its_leader_is_killed(lake, three):
     leader = next(b for b in three if b.id == leaders(three[0])["t0", 0][0])
     others = [b for b in three if b is not leader]
     acked, failed = [], []
@@ -167,10 +155,9 @@ def test_a_producer_goes_on_within_seconds_when_its_leader_is_killed(lake, three
     producer.flush(30)
     leader.kill()
     known = len(acked)
-    took_s = seconds_until(lambda: len(send_and_poll()) > known, "the next ack")
+    eventually(lambda: len(send_and_poll()) > known, "the next ack")
     assert producer.flush(60) == 0
     assert not failed
-    assert took_s <= ACKED_S
     assert sorted(acked) == list(range(sent))
     stored = [value for partition in lake.offsets("t0") for value in read(lake, "t0", partition)]
     assert sorted(map(int, stored)) == list(range(sent))
