@@ -52,7 +52,7 @@ class Environment:
 
 @cache
 def _told_uv() -> dict[str, str] | None:
-    """What uv is to be told of pip's configuration, as `make setup` tells it; None where it can't be used."""
+    """pip's configuration as variables for uv, as `make setup` passes it on; None where uv can't be used."""
     if not _UV.exists():
         return None
     configuration = _run([sys.executable, "-m", "pip", "config", "list"])

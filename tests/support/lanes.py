@@ -73,7 +73,7 @@ class Lanes:
         # Files that no worker has yet, by group; '' for those of none.
         self._waiting: dict[str, deque[str]] = {}
         self._indexes: dict[str, list[int]] = {}
-        # What each worker has and has not told the end of, in its order; and its groups.
+        # What each worker has whose end it has not reported, in its order; and its groups.
         self._pending: dict[Any, dict[int, None]] = {}
         self._groups: dict[Any, list[str]] = {}
         self._ownerless: deque[list[str]] = deque()

@@ -28,7 +28,7 @@ ONE_THREAD = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "_RJEM_MALLOC_CONF": "background_thread:false",
 }
-# What Python reads at its start alone: a process that is told otherwise than the nursery was is none to fork.
+# What Python reads at its start alone: a process for which it differs from the nursery's is none to fork.
 _READ_AT_START = ("PYTHON", "LANG", "LC_")
 _KNOWN = {"PYTHONPATH", "PYTHONUNBUFFERED"}
 

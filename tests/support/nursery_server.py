@@ -57,7 +57,7 @@ class Forks:
         """Tell a fork's status, and forget it."""
         pid, status = self._status.pop(end)
         _, code = os.waitpid(pid, 0)
-        with suppress(BrokenPipeError):  # nobody asks
+        with suppress(BrokenPipeError):  # its test has ended
             os.write(status, struct.pack(">i", os.waitstatus_to_exitcode(code)))
         os.close(status)
         os.close(end)
