@@ -12,8 +12,10 @@ from xdist.workermanage import parse_tx_spec_config
 
 __all__ = ["s3"]
 
-# A busy machine fails no test: neither by how long an example takes, nor by how long one takes to make.
-settings.register_profile("tidelog", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A busy machine fails no test: neither by how long an example takes, nor by how long one takes to make. `make test` has
+# a budget of examples for each property that asks for no number of its own; `make reliability` ten times as many.
+settings.register_profile("tidelog", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+settings.register_profile("night", settings.get_profile("tidelog"), max_examples=400)
 settings.load_profile("tidelog")
 
 

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import versitygw
 from support.storage_adapters import ADAPTERS, INSIDE, names, write
@@ -67,14 +67,12 @@ def check_agreement(script: list[tuple], adapters: Iterable[str]) -> dict[str, l
     return given
 
 
-@settings(max_examples=60)
 @given(st.lists(calls, max_size=25))
 def test_all_adapters_agree(script: list[tuple]):
     given = check_agreement(script, [name for name in INSIDE if "files" not in name])
     assert given["objects in memory"] == given["memory"]
 
 
-@settings(max_examples=60)
 @given(st.lists(calls, max_size=25))
 def test_an_s3_server_agrees(script: list[tuple]):
     versitygw.why_not()

@@ -1,6 +1,6 @@
 """Whatever files a lake has, check and repair say something and repair invents nothing."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.corruptible_lakes import CorruptibleLake, kinds, objects
 from support.logs import read
@@ -52,7 +52,6 @@ def damaged(draw: st.DrawFn) -> CorruptibleLake:
     return corruptible
 
 
-@settings(max_examples=40)
 @given(damaged())
 def test_any_damage_is_survived(corruptible: CorruptibleLake) -> None:
     before, read_before = kinds(corruptible.check(deep=True)), records(corruptible)

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.registry.base.errors import RegistryError
@@ -92,26 +92,22 @@ def compare(one, other):
     assert incompatibilities(CompatibilityLevel.FULL, one, [(1, one)]) == []
 
 
-@settings(max_examples=40)
 @given(values(AVRO_WORDS), values(AVRO_WORDS))
 def test_anything_as_avro(one, other):
     compare(*(read(SchemaKind.AVRO, json.dumps(value)) for value in (one, other)))
 
 
-@settings(max_examples=40)
 @given(SCHEMAS, SCHEMAS, DRAFTS)
 def test_anything_as_json_schema(one, other, draft):
     texts = [json.dumps({**value, **draft} if isinstance(value, dict) else value) for value in (one, other)]
     compare(*(read(SchemaKind.JSON, text) for text in texts))
 
 
-@settings(max_examples=100)
 @given(st.lists(st.sampled_from(PROTO_WORDS), max_size=30), st.lists(st.sampled_from(PROTO_WORDS), max_size=30))
 def test_anything_as_protobuf(one, other):
     compare(*(read(SchemaKind.PROTOBUF, " ".join(words)) for words in (one, other)))
 
 
-@settings(max_examples=100)
 @given(st.sampled_from([*SchemaKind]), st.text(max_size=60))
 def test_any_text(kind, text):
     read(kind, text)

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.faults import FaultyStorage
 from support.logs import FakeClock, memory_lake, open_lake, quiet, read_offsets, values
@@ -236,7 +236,6 @@ def test_killed_anywhere_it_is_run_again(killed_at: int) -> None:
 KEYS = st.lists(st.lists(st.sampled_from([b"a", b"b", SECRET, None]), min_size=1, max_size=4), min_size=1, max_size=8)
 
 
-@settings(max_examples=50)
 @given(KEYS, st.integers(0, 6), st.booleans())
 def test_exactly_the_keys_records_leave(appends: list[list[bytes | None]], start: int, merged: bool) -> None:
     lake, storage, clock = memory_lake()

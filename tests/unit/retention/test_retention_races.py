@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import (
     FakeClock,
@@ -123,7 +123,6 @@ def test_very_many_segments_become_one_in_passes(monkeypatch: pytest.MonkeyPatch
     assert read_offsets(lake, "t") == before
 
 
-@settings(max_examples=40)
 @given(
     history=st.lists(st.one_of(st.integers(1, 5), st.just("merge"), st.just("expire")), max_size=14),
     before=st.integers(0, 40),

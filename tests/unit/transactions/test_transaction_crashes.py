@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.crashes import Crash, CrashAt
 from support.logs import read
@@ -148,7 +148,6 @@ STEPS = ["init", "begin", "offsets", "commit", "commit", "abort", "read"]
 MOVES = st.lists(st.tuples(st.integers(0, 1), st.sampled_from(STEPS), st.integers(0, 9)), max_size=25)
 
 
-@settings(max_examples=60)
 @given(MOVES)
 def test_two_producers_with_one_id_in_any_order(moves: list[tuple[int, str, int]]) -> None:
     shared = SharedLake()

@@ -1,6 +1,6 @@
 """Whatever members ask for in whatever order, a group stays one that makes sense."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.group_scripts import GROUP, Script
 
@@ -29,7 +29,6 @@ def follow(script: Script, line: str) -> None:
     script.run(line.replace(" 0", f" {group.generation}") if line.split()[0] in ("sync", "commit", "late") else line)
 
 
-@settings(max_examples=300)
 @given(st.lists(lines, max_size=40))
 def test_a_group_always_makes_sense(script_lines: list[str]) -> None:
     script = Script()

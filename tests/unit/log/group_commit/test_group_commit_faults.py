@@ -4,7 +4,7 @@ import random
 from collections import defaultdict
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.faults import of_this_thread
 from support.group_commits import answers
@@ -18,7 +18,6 @@ from tidelog.log.rules.sequences import ProducerBatch
 PRODUCERS, PARTITIONS = 3, 2
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.floats(0, 0.6))
 def test_acknowledged_records_are_there_once_and_in_order(seed: int, rate: float) -> None:
     rng = random.Random(seed)

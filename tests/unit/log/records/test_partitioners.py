@@ -6,7 +6,7 @@ import mmh3
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.log.base.errors import (
@@ -240,7 +240,6 @@ def test_at_least_one_partition(n: int) -> None:
             call()
 
 
-@settings(max_examples=50)
 @given(st.lists(st.none() | st.binary(max_size=8)), st.integers(1, 2**31 - 1), st.integers())
 def test_every_assignment_is_a_partition_of_the_topic(keys: list[bytes | None], n: int, turn: int) -> None:
     for name in ("murmur2", "murmur3", "round_robin", "random"):

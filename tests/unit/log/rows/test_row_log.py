@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import entry, put_checkpoint
 from support.row_tables import NAME, WORDS, Table, WordsFold, put, says, words
@@ -144,7 +144,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40)
 @given(STEPS)
 def test_a_checkpoint_and_what_follows_say_what_all_entries_say(steps: list[tuple[str, Any]]) -> None:
     table, expected = Table(), {}

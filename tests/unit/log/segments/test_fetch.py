@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import START_MS, Calls, add, apply_all, created, end_txn, entry, memory_lake, values
 from support.parquet import sealed_file
@@ -71,7 +71,6 @@ class Partition:
         return list(fetch(self.storage, "t", "t", plan, batch_records=batch_records))
 
 
-@settings(max_examples=60)
 @given(SEGMENTS, st.integers(0, 10), st.data())
 def test_any_range_over_any_segments(segments: list[Any], start: int, data: st.DataObject) -> None:
     p = Partition(segments, start)
@@ -88,7 +87,6 @@ def test_any_range_over_any_segments(segments: list[Any], start: int, data: st.D
     assert found == [(o, t) for o, t in p.records if low <= o < high]
 
 
-@settings(max_examples=60)
 @given(SEGMENTS, st.integers(0, 10), st.integers(-3, 55))
 def test_the_first_offset_at_or_after_a_time(segments: list[Any], start: int, time_ms: int) -> None:
     p = Partition(segments, start)
@@ -96,7 +94,6 @@ def test_the_first_offset_at_or_after_a_time(segments: list[Any], start: int, ti
     assert find_record(p.storage, "t", plan_fetch(p.state, "t", 0, None, None), time_ms) == wanted
 
 
-@settings(max_examples=60)
 @given(SEGMENTS, st.integers(0, 10))
 def test_the_first_of_the_largest_timestamps(segments: list[Any], start: int) -> None:
     p = Partition(segments, start)

@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.faults import FaultyStorage
 from support.logs import START_MS, quiet
@@ -160,7 +160,6 @@ def test_statistics(low: int, high: int, low_text: str | None, high_text: str | 
 # --- reading a range ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 40), unique=True, max_size=15).map(sorted),
     st.integers(1, 6),

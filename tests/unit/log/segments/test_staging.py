@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.faults import FaultyStorage
 from support.logs import START_MS, CountingIds, quiet
@@ -62,7 +62,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     small_limits(monkeypatch)
 
 
-@settings(max_examples=60)
 @given(BATCHES, st.sampled_from([100, 3_000, 1 << 30]))
 def test_every_record_lands_in_its_partition_in_order(batches: list[list[tuple[int, int]]], segment_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.tiny_segments import CODECS, RECORDS, record, records_of
 
@@ -40,7 +40,6 @@ def described(file: pq.ParquetFile) -> list[Any]:
     return said
 
 
-@settings(max_examples=300)
 @given(st.lists(record, min_size=1, max_size=MOST_RECORDS), st.sampled_from(CODECS), st.integers(0, 3))
 @example([(b"k", b"v", None, 0, 0)] * MOST_RECORDS, CODECS[0], 0)
 @example([(None, None, [("", None)] * 4, -(2**63), 1)], CODECS[1], 0)
@@ -60,7 +59,6 @@ def test_a_tiny_segment_is_what_arrows_writer_would_write(rows: list[Any], codec
     assert (tiny.low_us, tiny.high_us) == (min(row[3] for row in rows), max(row[3] for row in rows))
 
 
-@settings(max_examples=100)
 @given(st.lists(record, min_size=1, max_size=20), st.sampled_from(CODECS), st.data())
 def test_a_turned_bit_is_refused_or_changes_nothing(rows: list[Any], codec: Codec, chosen: st.DataObject) -> None:
     records = records_of(rows)

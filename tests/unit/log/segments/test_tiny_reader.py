@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidelog.log.base.parquet_checksums import SEAL_BYTES, open_parquet, seal_of
@@ -50,7 +50,6 @@ def read(file: bytes, count: int, columns: list[str]) -> pa.Table | None:
     return pa.Table.from_arrays(arrays, schema=pa.schema(map(RECORDS.field, columns)))
 
 
-@settings(max_examples=300)
 @given(rows_of_one_type, st.sampled_from(CODECS), st.sampled_from([0, 1]))
 @example([(b"k", b"v", None, 7, 0)] * MOST_RECORDS, CODECS[0], 1)
 @example([(None, None, None, -(2**63), 0), (b"", b"v", None, 2**63 - 1, 0)] * 25, CODECS[1], 0)

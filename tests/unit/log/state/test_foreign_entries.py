@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import START_MS, add, apply_all, created, end_txn, entry, metadata, remove, start_txn
 
@@ -218,7 +218,6 @@ BODIES = st.one_of(
 )
 
 
-@settings(max_examples=300)
 @given(st.lists(st.lists(BODIES, max_size=4), min_size=1, max_size=4))
 def test_other_engines_see_what_was_there_before(entries: list[list[dict[str, Any]]]) -> None:
     state, delta = topic(), Delta(topic())

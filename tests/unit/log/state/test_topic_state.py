@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import START_MS, add, apply_all, created, end_txn, entry, metadata, remove, start_txn
 
@@ -223,7 +223,6 @@ def from_checkpoint(storage: Storage, entries: list[Entry], version: int) -> Top
     return state
 
 
-@settings(max_examples=80)
 @given(histories(), st.data())
 def test_checkpoints_and_tail_say_what_the_entries_say(entries: list[Entry], data: st.DataObject) -> None:
     """Each checkpoint is made of the one before it, the last one of all of them."""
@@ -234,7 +233,6 @@ def test_checkpoints_and_tail_say_what_the_entries_say(entries: list[Entry], dat
     assert says(from_checkpoint(storage, entries, version)) == says(apply_all(TopicState(), entries))
 
 
-@settings(max_examples=80)
 @given(histories(), st.data())
 def test_a_live_file_is_found_and_no_other(entries: list[Entry], data: st.DataObject) -> None:
     """Whatever its writer knew of the log, live and from a checkpoint, and under the name of a second writing."""

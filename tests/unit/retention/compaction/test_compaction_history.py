@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import memory_lake, open_lake
 
@@ -149,7 +149,6 @@ class World:
         assert set(newest.values()) - gone <= below <= set(newest.values())
 
 
-@settings(max_examples=200)
 @given(begun=RECORDS, steps=st.lists(STEPS, min_size=4, max_size=16))
 def test_any_history_keeps_the_newest_of_each_key(begun: list[tuple[str, bool]], steps: list[tuple[str, Any]]) -> None:
     lake, storage, clock = memory_lake()

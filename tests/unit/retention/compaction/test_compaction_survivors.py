@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.log.lake import Lake
@@ -43,7 +43,6 @@ def test_newest_keys_know_the_newest_offset_of_each_key(blocks: list[tuple[list[
     assert dict(zip(found.keys.to_pylist(), found.offsets.tolist(), strict=True)) == expected
 
 
-@settings(max_examples=60)
 @given(
     appends=st.lists(st.lists(KEYS, min_size=1, max_size=6), min_size=1, max_size=6),
     bounds=st.tuples(st.floats(0, 1), st.floats(0, 1)),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import memory_lake, open_lake, read, stage, values
 from support.purges import HOUR_S, MIN_AGE_MS, data_files, missing_files, purge_once
@@ -118,7 +118,6 @@ class World:
         assert self.held is None or oldest <= self.held
 
 
-@settings(max_examples=100)
 @given(st.lists(STEPS, min_size=8, max_size=30))
 def test_what_can_be_read_is_there(steps: list[tuple[str, float]]) -> None:
     world = World()
