@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import machine
@@ -42,7 +42,7 @@ def measure(kind: str, cases: Sequence[str], plan: Plan, *, whole: bool) -> int:
         began = time.perf_counter()
         found = _run(case, plan)
         done.seconds[case] = round(time.perf_counter() - began, 1)
-        done.rows.extend(found or [])
+        done.rows.extend(replace(row, case=case) for row in found or [])
         if found is None:
             done.failed.append(case)
     report.show(done.rows, facts)

@@ -9,13 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. `figures` holds what was measured, for the results file."""
+    """One line of the table. `figures` holds what was measured, for the results file; `case` is whose row it is."""
 
     what: str
     must: str
     measured: str
     ok: bool
     figures: Mapping[str, Any] = field(default_factory=dict)
+    case: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The row as the results file has it."""

@@ -17,6 +17,14 @@ KEPT = ROOT / "benchmarks" / "results"
 README = ROOT / "README.md"
 SPEED = ROOT / "docs" / "speed.md"
 KINDS = ("bench", "soak")
+# The blocks of docs/speed.md that have cases of their own, by how the cases' names begin; all others are in "bench".
+SECTIONS = {
+    "bench-brokers": ("broker_",),
+    "bench-schemas": ("typed_", "serializers", "registry"),
+    "bench-mirrors": ("mirror",),
+    "bench-changes": ("postgres_changes",),
+    "bench-console": ("console", "scrape"),
+}
 
 
 def show(rows: Sequence[Row], facts: dict[str, Any]) -> None:
@@ -45,7 +53,7 @@ def save(kind: str, rows: Sequence[Row], facts: dict[str, Any], settings: dict[s
 
 
 def keep_and_write_docs() -> str:
-    """Keep the newest whole results in the repository, and write the table of docs/speed.md from those kept.
+    """Keep the newest whole results in the repository, and write the tables of docs/speed.md from those kept.
 
     Cases that were measured again afterwards, in full size, take the place of what the whole run found.
     """
@@ -59,7 +67,26 @@ def keep_and_write_docs() -> str:
             kept.write_text(json.dumps(bodies[-1], indent=1) + "\n", encoding="utf-8")
     if not bodies:
         raise SystemExit(f"There are no whole results in {FRESH} or {KEPT}: run make bench first.")
-    return write_block(SPEED, "bench", _markdown(bodies))
+    return write_tables(SPEED, bodies)
+
+
+def write_tables(page: Path, bodies: Sequence[dict[str, Any]]) -> str:
+    """Write each section's rows into its block, and return all of them. A block that gets no row stays as it is."""
+    written = []
+    for name in ("bench", *SECTIONS):
+        found = [_only(name, body) for body in bodies]
+        if any(body["rows"] for body in found):
+            written.append(write_block(page, name, _markdown(found)))
+    return "\n\n".join(written)
+
+
+def _only(section: str, body: dict[str, Any]) -> dict[str, Any]:
+    return {**body, "rows": [row for row in body["rows"] if _section(row) == section]}
+
+
+def _section(row: dict[str, Any]) -> str:
+    case = row.get("case", "")
+    return next((name for name, begins in SECTIONS.items() if case.startswith(begins)), "bench")
 
 
 def newest(fresh: dict[str, Any] | None, kept: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -103,14 +130,23 @@ def write_block(page: Path, name: str, block: str) -> str:
 
 
 def _markdown(bodies: Sequence[dict[str, Any]]) -> str:
-    lines = ["| what | must reach | measured |", "|---|---|---|"]
+    bodies = [body for body in bodies if body["rows"]]
+    lines = ["| what | must reach | measured | case |", "|---|---|---|---|"]
     for body in bodies:
-        lines.extend(f"| {r['what']} | {r['must']} | {r['measured']}{_mark(r)} |" for r in body["rows"])
+        lines.extend(
+            f"| {r['what']} | {r['must']} | {r['measured']}{_mark(r)} | {_case(body, r)} |" for r in body["rows"]
+        )
     runs = [run for body in bodies for run in (body, *body.get("again", []))]
     days = " and ".join(sorted({run["at"][:10] for run in runs}))
     kinds = " and ".join(f"[{b['kind']}.json](../benchmarks/results/{b['kind']}.json)" for b in bodies)
     lines += ["", f"Measured on {days}: {machine.one_line(bodies[0]['machine'])}. All figures: {kinds}."]
     return "\n".join(lines)
+
+
+def _case(body: dict[str, Any], row: dict[str, Any]) -> str:
+    """What `--only` takes to measure the row again; a soak has one case."""
+    case = row.get("case", "")
+    return f"`{case}`" if case and body["kind"] == "bench" else ""
 
 
 def _mark(row: dict[str, Any]) -> str:

@@ -49,6 +49,9 @@ def keep_and_write_docs() -> str:
         results = results.filled(Results.read(later))
     results.write(kept)
     report.write_block(report.README, KIND, table.summary(results))
+    for name, begins in table.SECTIONS.items():
+        if block := table.section(results, begins):  # results of before a case was there leave its block as it is
+            report.write_block(report.SPEED, name, block)
     return report.write_block(report.SPEED, KIND, table.markdown(results, _shown(draw(results, report.KEPT))))
 
 

@@ -19,23 +19,29 @@ _KEPT = (
 )
 # What README.md compares: differences that are no figures, and the lines of these names.
 _DIFFERENCES = (
-    ("what has to run", "nothing", "brokers", "nothing"),
+    ("what has to run", "nothing; a broker for Kafka's clients", "brokers", "nothing"),
     ("offsets, consumer groups, transactions over topics", "yes", "yes", "no"),
     ("SQL, pandas, time travel over the records", "yes", "after a copy", "yes"),
-    ("clients", "Python, Spark", "every language", "readers and writers of Delta"),
+    ("clients", "Python, Spark; every language by a broker", "every language", "readers and writers of Delta"),
 )
-_SUMMARY = (
-    "Spark batch write",
-    "Spark batch read",
-    "Spark streaming aggregation",
-    "Python produce",
-    "Python consume",
-    "Bytes on disk, flights",
-    "Micro-batch latency, Kafka fetch.max.wait.ms=10, p50",
-    "Client latency, p50",
-    "Small appends",
-    "Open after 100,000 appends",
-)
+# {a line: what README.md calls it}
+_SUMMARY = {
+    "Spark batch write": "Spark batch write",
+    "Spark batch read": "Spark batch read",
+    "Spark streaming aggregation": "Spark streaming aggregation",
+    "Python produce": "Python produce",
+    "Python consume": "Python consume",
+    "Broker produce, none": "Kafka's client over a broker: produce",
+    "Broker consume": "Kafka's client over a broker: consume",
+    "Broker latency, p50": "Kafka's client over a broker: latency, p50",
+    "Bytes on disk, flights": "Bytes on disk, flights",
+    "Micro-batch latency, Kafka fetch.max.wait.ms=10, p50": "Micro-batch latency, Kafka fetch.max.wait.ms=10, p50",
+    "Client latency, p50": "Client latency, p50",
+    "Small appends": "Small appends",
+    "Open after 100,000 appends": "Open after 100,000 appends",
+}
+# The blocks of docs/speed.md that have cases of their own, by how the cases' names begin.
+SECTIONS = {"peers-brokers": "broker ", "peers-streams": "streams "}
 _WIDE = 200  # characters of the table in a file
 _SHOWN = {"ahead": "[green]{}[/]", "behind": "[red]{}[/]", "even": "{}"}
 
@@ -130,17 +136,43 @@ def _console() -> Console:
 
 
 def markdown(results: Results, figures: Sequence[tuple[str, str]] = ()) -> str:
-    """The block of docs/speed.md; `figures` are (path, alternative text) of its plots. The growths are the page's."""
-    shown = [line for line in lines(results) if line.own is not None and line.own.at is None]
-    found = ["| | tidelog | Kafka | Delta | to Kafka | to Delta |", "|---|---|---|---|---|---|"]
-    for line in shown:
-        cells = [line.what, *(_median(line.measures[family]) for family in FAMILIES)]
-        cells += [_bold(*line.against("kafka"), _must(line)), _bold(*line.against("delta"))]
-        found.append("| " + " | ".join(cells) + " |")
+    """The block of docs/speed.md; `figures` are (path, alternative text) of its plots. The growths are the page's.
+
+    Cases that have a section of their own are in `section`.
+    """
+    own = tuple(SECTIONS.values())
+    shown = [line for case, line in _of_tables(results) if not case.startswith(own)]
+    found = _rows(shown, ("kafka", "delta"))
     found += ["", *sentences(results)]
     found += [f"\n![{text}]({path})" for path, text in figures]
-    found += ["", f"Measured on {results.at[:10]}: {setting(results)}. All figures, each round's too: {_KEPT}."]
-    return "\n".join(found)
+    return "\n".join([*found, "", _footer(results)])
+
+
+def section(results: Results, begins: str) -> str:
+    """The block of docs/speed.md with the cases whose names begin so; "" where none was measured. Delta has none."""
+    shown = [line for case, line in _of_tables(results) if case.startswith(begins)]
+    return "\n".join([*_rows(shown, ("kafka",)), "", _footer(results)]) if shown else ""
+
+
+def _of_tables(results: Results) -> list[tuple[str, Line]]:
+    """(case, line) of tidelog's figures but the growths."""
+    return [(line.own.case, line) for line in lines(results) if line.own is not None and line.own.at is None]
+
+
+def _rows(shown: Sequence[Line], peers: Sequence[str]) -> list[str]:
+    """A table of lines, against these peers."""
+    names = [NAMES[family] for family in ("tidelog", *peers)]
+    heads = ["", *names, *(f"to {NAMES[family]}" for family in peers)]
+    found = [f"|{' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for line in shown:
+        cells = [line.what, *(_median(line.measures[family]) for family in ("tidelog", *peers))]
+        cells += [_bold(*line.against(family), _must(line) if family == "kafka" else "") for family in peers]
+        found.append(f"| {' | '.join(cells)} |")
+    return found
+
+
+def _footer(results: Results) -> str:
+    return f"Measured on {results.at[:10]}: {setting(results)}. All figures, each round's too: {_KEPT}."
 
 
 def summary(results: Results) -> str:
@@ -148,7 +180,8 @@ def summary(results: Results) -> str:
     found = ["| | tidelog | Kafka | Delta alone |", "|---|---|---|---|"]
     found += [f"| {' | '.join(cells)} |" for cells in _DIFFERENCES]
     by_name = {line.what: line for line in lines(results)}
-    found += [f"| {line.what} | {' | '.join(_best_bold(line))} |" for line in map(by_name.get, _SUMMARY) if line]
+    shown = [(title, by_name[what]) for what, title in _SUMMARY.items() if what in by_name]
+    found += [f"| {title} | {' | '.join(_best_bold(line))} |" for title, line in shown]
     return "\n".join([*found, "", f"Measured on {results.at[:10]}: {setting(results)}."])
 
 

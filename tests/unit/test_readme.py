@@ -8,6 +8,11 @@ from support.pages import PAGES, ROOT, blocks, text_of
 from tidelog.log.spark_options import SINK_OPTIONS, SOURCE_OPTIONS
 
 TEXT = text_of("README.md")
+# Of figures that runs of the benchmarks write.
+BLOCKS = [
+    "bench", "peers-brokers", "bench-brokers", "bench-schemas", "bench-mirrors", "bench-changes", "bench-console",
+    "peers-streams", "peers",
+]  # fmt: skip
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
@@ -61,7 +66,7 @@ def test_the_tables_have_the_options_of_the_code(side: str, known: tuple[str, ..
     assert named == {name for name in known if not name.startswith(("kafkaConsumer.", "fetchOffset."))}
 
 
-@pytest.mark.parametrize(("page", "names"), [("README.md", ["peers"]), ("docs/speed.md", ["bench", "peers"])])
+@pytest.mark.parametrize(("page", "names"), [("README.md", ["peers"]), ("docs/speed.md", BLOCKS)])
 def test_the_figures_have_their_places(page: str, names: list[str]) -> None:
-    marks = re.findall(r"^<!-- (\w+:\w+) -->$", text_of(page), re.MULTILINE)
+    marks = re.findall(r"^<!-- ([\w-]+:\w+) -->$", text_of(page), re.MULTILINE)
     assert marks == [f"{name}:{end}" for name in names for end in ("begin", "end")]

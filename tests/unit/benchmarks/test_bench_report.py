@@ -1,9 +1,11 @@
 """The speeds of docs/speed.md: a whole run, and the cases that were measured again since."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from report import newest, renewed
+from report import SECTIONS, newest, renewed, write_tables
+from support.peers import MACHINE as MACHINE_OF_A_RUN
 
 MACHINE = {"cpu": "a processor", "cores": 2, "file_system": "ext4"}
 
@@ -58,3 +60,29 @@ def test_of_one_run_the_results_that_were_kept_count() -> None:
     assert newest(None, kept) is kept
     another = body("2026-01-02T12:00", ("sink", "1.0x"))
     assert newest(another, kept) is another
+
+
+PAGE = "\n".join(f"<!-- {name}:begin -->\nold {name}\n<!-- {name}:end -->" for name in ("bench", *SECTIONS))
+ROW = {"must": "≤ 3 ms", "measured": "2 ms", "ok": True}
+
+
+def test_each_section_gets_the_rows_of_its_cases_and_one_without_rows_stays(tmp_path: Path) -> None:
+    page = tmp_path / "speed.md"
+    page.write_text(PAGE)
+    rows = [
+        {**ROW, "what": "append", "case": "append"},
+        {**ROW, "what": "ack of one record", "case": "broker_ack", "ok": False},
+        {**ROW, "what": "as kept before rows named their cases"},
+    ]
+    write_tables(page, [{**WHOLE, "kind": "bench", "machine": MACHINE_OF_A_RUN, "rows": rows}])
+    blocks = {
+        name: page.read_text().partition(f"<!-- {name}:begin -->\n")[2].partition("\n<!--")[0] for name in SECTIONS
+    }
+    assert blocks.pop("bench-brokers").splitlines()[:4] == [
+        "| what | must reach | measured | case |",
+        "|---|---|---|---|",
+        "| ack of one record | ≤ 3 ms | 2 ms (short) | `broker_ack` |",
+        "",
+    ]
+    assert blocks == {name: f"old {name}" for name in blocks}
+    assert "| append | ≤ 3 ms | 2 ms | `append` |\n| as kept before" in page.read_text()

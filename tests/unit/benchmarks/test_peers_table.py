@@ -7,8 +7,8 @@ import pytest
 import report
 from measures import Demand
 from rich.console import Console
-from support.peers import results
-from table import amount, markdown, sentences, show, spread, summary, times
+from support.peers import MEASURES, rate, results, wait
+from table import amount, markdown, section, sentences, show, spread, summary, times
 
 DEMANDS = (
     Demand("spark batch write", "throughput", "tidelog", "kafka", "twice as fast", at_least=2),
@@ -42,8 +42,34 @@ def test_the_readme_has_differences_and_few_lines_with_the_best_in_bold() -> Non
         "| Bytes on disk, flights | **35.5 B** | 37.0 B | 42.0 B |",
         "| Client latency, p50 | 4.10 ms | **2.00 ms** |  |",
     ]
-    assert "| what has to run | nothing | brokers | nothing |" in rows
+    assert "| what has to run | nothing; a broker for Kafka's clients | brokers | nothing |" in rows
     assert footer.startswith("Measured on 2026-01-02: 2 cores (a processor), ")
+
+
+BROKERS = (
+    rate("tidelog none", [540e3], "broker produce"),
+    rate("kafka none", [600e3], "broker produce"),
+    wait("tidelog", [4.5], "broker latency"),
+    wait("kafka", [2.8], "broker latency"),
+)
+
+
+def test_kafkas_clients_at_a_broker_have_lines_in_the_readme() -> None:
+    rows = summary(results(measures=[*MEASURES, *BROKERS])).splitlines()
+    assert "| Kafka's client over a broker: produce | 540 k records/s | **600 k records/s** |  |" in rows
+    assert "| Kafka's client over a broker: latency, p50 | 4.50 ms | **2.80 ms** |  |" in rows
+
+
+def test_cases_of_brokers_are_in_their_section_and_not_in_the_main_table() -> None:
+    measured = results(measures=[*MEASURES, *BROKERS])
+    assert section(measured, "broker ").splitlines()[:4] == [
+        "| | tidelog | Kafka | to Kafka |",
+        "|---|---|---|---|",
+        "| Broker produce, none | 540 k records/s | 600 k records/s | 0.90x |",
+        "| Broker latency, p50 | 4.50 ms | 2.80 ms | 1.61x |",
+    ]
+    assert "| Broker" not in markdown(measured)
+    assert section(results(), "broker ") == ""
 
 
 def test_the_words_say_first_where_the_others_are_ahead() -> None:
