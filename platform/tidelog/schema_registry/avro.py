@@ -5,11 +5,12 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro import parse_schema, schemaless_writer
 
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import Deserializer, SerializationContext, Serializer
 from tidelog.schema_registry.asynchronous import AsyncSchemaRegistryClient, AsyncSerde, blocking
+from tidelog.schema_registry.avro_payloads import AvroPayloads
 from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.model import Schema
 from tidelog.schema_registry.serdes import (
@@ -109,10 +110,10 @@ class AvroDeserializer(Deserializer):
         self._return_record_name = return_record_name
         reader = Schema(schema_str) if isinstance(schema_str, str) else schema_str
         self._reader = None if reader is None else parsed_schema(schema_registry_client, reader)
-        self._schemas: WriterSchemas[Any] = WriterSchemas(
+        self._schemas: WriterSchemas[AvroPayloads] = WriterSchemas(
             schema_registry_client,
             configured(conf, READER),
-            lambda one: parsed_schema(schema_registry_client, one),
+            lambda one: payloads_of(schema_registry_client, one),
             "AVRO",
         )
 
@@ -126,16 +127,14 @@ class AvroDeserializer(Deserializer):
             return None
         named, payload = self._schemas.unframed(value, ctx)
         writer = self._schemas.writer(named)
-        if _is_bytes(writer):
-            found: Any = payload
-        else:
-            reader = self._schemas.newest(ctx) or self._reader
-            try:
-                found = schemaless_reader(
-                    io.BytesIO(payload), writer, reader, return_record_name=self._return_record_name
-                )
-            except (ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError) as error:
-                raise SerializationError(f"The message does not fit its schema {named}: {error}") from error
+        reader: Any = None
+        if not writer.is_bytes:
+            newest = self._schemas.newest(ctx)
+            reader = self._reader if newest is None else newest.parsed
+        try:
+            found = writer.read(payload, reader, return_record_name=self._return_record_name)
+        except SerializationError as error:
+            raise SerializationError(f"The message does not fit its schema {named}: {error}") from error
         return found if self._from_dict is None else self._from_dict(found, ctx)
 
 
@@ -176,14 +175,24 @@ class AsyncAvroDeserializer(AsyncSerde[AvroDeserializer]):
 
 def parsed_schema(client: SchemaRegistryClient, schema: Schema) -> Any:
     """A schema as fastavro takes it, with what it references. Raises `SerializationError` for what is no Avro."""
+    return _parsed(client, schema)[0]
+
+
+def payloads_of(client: SchemaRegistryClient, schema: Schema) -> AvroPayloads:
+    """What reads the payloads that a schema wrote. Raises `SerializationError` for what is no Avro."""
+    return AvroPayloads(*_parsed(client, schema))
+
+
+def _parsed(client: SchemaRegistryClient, schema: Schema) -> tuple[Any, dict[str, Any]]:
+    """The schema, and all types that it names."""
     if schema.schema_type != "AVRO":
         raise SerializationError(f"The schema is of type {schema.schema_type}, not AVRO: take its own deserializer.")
     named: dict[str, Any] = {}
     try:
         for text in referenced(client, schema.references).values():
             parse_schema(_json(text), named_schemas=named)
-        return parse_schema(_json(schema.schema_str or ""), named_schemas=named)
-    except (ValueError, TypeError, KeyError) as error:
+        return parse_schema(_json(schema.schema_str or ""), named_schemas=named), named
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SerializationError(f"The schema is no Avro: {error}") from error
     except Exception as error:
         if type(error).__module__.startswith("fastavro"):

@@ -168,9 +168,12 @@ class AsyncJSONDeserializer(AsyncSerde[JSONDeserializer]):
 
 def check(validator: jsonschema_rs.Validator, value: Any) -> None:
     """Raise `SerializationError` where a value does not fit a schema, with the place."""
-    if validator.is_valid(value):
-        return
-    error = next(iter(validator.iter_errors(value)))
+    try:
+        if validator.is_valid(value):
+            return
+        error = next(iter(validator.iter_errors(value)))
+    except (ValueError, RecursionError) as failed:  # what the validator does not take: nested too deep, say
+        raise SerializationError(f"The value can't be compared with its schema: {failed}") from failed
     place = "/".join(str(step) for step in ("#", *error.instance_path))
     raise SerializationError(f"The value does not fit its schema at '{place}': {error.message}")
 

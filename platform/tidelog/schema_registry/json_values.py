@@ -28,7 +28,7 @@ Encode = Callable[[bytes], bytes]
 
 
 class SchemaValueError(TidelogError):
-    """A value that can't be decoded, or a schema that values can't be written by."""
+    """A schema that values can't be written by."""
 
 
 _KNOWN: Final = "google/protobuf/"
@@ -40,18 +40,39 @@ _MOST_LISTED: Final = 20
 
 
 def decoder(kind: ValueKind, client: SchemaRegistryClient) -> Decode:
-    """What makes JSON of a value that names its schema. Raises `SerializationError`, `SchemaRegistryError`."""
+    """What makes JSON of a value that names its schema.
+
+    Raises `SerializationError` for a value that can't be JSON, whatever its shape; `SchemaRegistryError` where the
+    registry refuses or does not answer.
+    """
+    made = _decoder(kind, client)
+
+    def decode(value: bytes, context: SerializationContext) -> bytes:
+        try:
+            return made(value, context)
+        except (SerializationError, TidelogError):
+            raise
+        except Exception as error:  # of whatever library: a stranger wrote the value, and maybe its schema
+            raise SerializationError(f"The value can't be read: {type(error).__name__}: {error}") from error
+
+    return decode
+
+
+def _decoder(kind: ValueKind, client: SchemaRegistryClient) -> Decode:
     if kind == "protobuf":
         return _Protobuf(client).decode
     if kind == "json":
         from_json = JSONDeserializer(None, schema_registry_client=client)
-        return lambda value, context: orjson.dumps(from_json(value, context))
+        return lambda value, context: _json(from_json(value, context))
     from_avro = AvroDeserializer(client)
-    return lambda value, context: orjson.dumps(from_avro(value, context), default=_avro_json)
+    return lambda value, context: _json(from_avro(value, context))
 
 
-def decoded(batch: pa.RecordBatch, decode: Decode) -> pa.RecordBatch:
-    """A batch with its values decoded; null stays null. Raises `SchemaValueError`, which names the record."""
+def decoded(batch: pa.RecordBatch, decode: Decode, tell: Callable[[str], None]) -> pa.RecordBatch:
+    """A batch with its values decoded; null stays null, and so do the bytes of a value that can't be decoded.
+
+    `tell` is called with why, and where the record is.
+    """
     at = batch.schema.get_field_index("value")
     values: list[bytes | None] = []
     columns = (batch.column(name).to_pylist() for name in ("topic", "partition", "offset", "value", "headers"))
@@ -63,7 +84,8 @@ def decoded(batch: pa.RecordBatch, decode: Decode) -> pa.RecordBatch:
         try:
             values.append(decode(value, SerializationContext(topic, MessageField.VALUE, headers)))
         except SerializationError as error:
-            raise SchemaValueError(f"{topic} [{partition}] at offset {offset}: {error}") from error
+            tell(f"{topic} [{partition}] at offset {offset} is shown as its bytes: {error}")
+            values.append(value)
     field = batch.schema.field(at)
     return batch.set_column(at, field, pa.array(values, field.type))
 
@@ -184,7 +206,7 @@ class _Protobuf:
             found = json_format.MessageToDict(message, preserving_proto_field_name=True)
         except Exception as error:  # DecodeError, and what JSON can't say: a duration of a million years
             raise SerializationError(f"The message does not fit its schema {named}: {error}") from error
-        return orjson.dumps(found)
+        return _json(found)
 
     def type_of(self, named: int | str, place: Sequence[int]) -> Any:
         """The class of a type by its place in its file."""
@@ -246,6 +268,15 @@ def _placed(file: Any, place: Sequence[int]) -> Any:
         found = types[index]
         types = found.nested_types
     return found
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value, default=_avro_json)
+    except (
+        TypeError
+    ) as error:  # nested deeper than orjson writes, which is 254 levels, or a number of more than 64 bits
+        raise SerializationError(f"The value can't be JSON: {error}") from error
 
 
 def _avro_json(value: Any) -> Any:

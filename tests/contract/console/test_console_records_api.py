@@ -2,12 +2,12 @@
 
 import io
 import json
-import threading
 
 import httpx
 import pyarrow.parquet as pq
 import pytest
 from support.console import running_console
+from support.page_tails import Tailing
 from support.registry_servers import running_registry
 
 
@@ -151,46 +151,6 @@ def test_downloads_hold_the_records_that_pass(running, page):
     assert table.column("offset").to_pylist() == [0, 1, 2, 3, 4]
     assert table.column("key")[0].as_py() == b"k1"
     assert parquet.headers["content-disposition"] == 'attachment; filename="orders.parquet"'
-
-
-class Tailing:
-    """The events of a tail, read by a thread of its own."""
-
-    def __init__(self, url, **query):
-        self.events = []
-        self.came = threading.Condition()
-        self._client = httpx.Client(timeout=None)
-        self._stream = self._client.stream("GET", url, params=query)
-        self._answer = self._stream.__enter__()
-        assert self._answer.headers["content-type"].startswith("text/event-stream")
-        self._thread = threading.Thread(target=self._read)
-        self._thread.start()
-
-    def _read(self):
-        name = ""
-        try:
-            for line in self._answer.iter_lines():
-                kind, _, rest = line.partition(": ")
-                if kind == "event":
-                    name = rest
-                elif kind == "data":
-                    with self.came:
-                        self.events.append((name, json.loads(rest)))
-                        self.came.notify_all()
-        except httpx.HTTPError:
-            pass
-
-    def wait(self, name, count):
-        with self.came:
-            assert self.came.wait_for(lambda: len(self.named(name)) >= count, 60), self.events[:5]
-            return self.named(name)
-
-    def named(self, name):
-        return [body for event, body in self.events if event == name]
-
-    def close(self):
-        self._client.close()
-        self._thread.join()
 
 
 @pytest.fixture

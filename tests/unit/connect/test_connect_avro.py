@@ -208,3 +208,24 @@ def test_the_configuration_names_a_registry(tmp_path):
     converter.close()
     with pytest.raises(ConnectConfigError, match=r"schema\.registry\.url is missing"):
         avro_converter({}, False, None)
+
+
+def test_values_that_strangers_wrote_fail_their_record_alone():
+    """fastavro reads by recursion, in C, and as much as a payload claims: a few bytes end a process."""
+    wide = {"type": "record", "name": "R0", "fields": []}
+    for at in range(1, 41):  # 2 to the power of 40 records, in no bytes at all
+        fields = [{"name": "a", "type": wide}, {"name": "b", "type": f"R{at - 1}"}]
+        wide = {"type": "record", "name": f"R{at}", "fields": fields}
+    node = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
+    nulls = {"type": "array", "items": {"type": "record", "name": "E", "fields": []}}
+    with Lake("memory://strangers", create=True) as lake, SchemaRegistryClient({"lake": lake}) as client:
+        converter = AvroConverter(client)
+        for name, schema, payload in (
+            ("deep", node, b"\x02" * 30_000 + b"\0"),
+            ("many", nulls, b"\x80\x80\x80\x80\x80\x20"),
+            ("wide", wide, b""),
+        ):
+            number = client.register_schema(name, Schema(json.dumps(schema)))
+            with pytest.raises(DataError):
+                converter.to_connect("t", b"\0" + number.to_bytes(4, "big") + payload)
+        assert converter.to_connect("t", b"\0\0\0\0\2\x02\0")[1] == [{}]

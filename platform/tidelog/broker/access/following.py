@@ -11,7 +11,7 @@ from tidelog.access.state import AccessState
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.blocking import Blocking
 from tidelog.log.base.clock import Clock
-from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.delta import layout
 from tidelog.log.follow.tailing import Tailing
 from tidelog.log.storage.port import OnThisMachine
@@ -67,21 +67,16 @@ class AccessFollower:
             self._access.take(state)
 
     def _run(self, tailing: Tailing) -> None:
-        version, away = self._version, False
+        known, rounds = self._version, Rounds(logger, "Following access (what was known holds)", self._clock.sleep)
         while True:
             tailing.wait(LOOK_EVERY_S)
             if self._closing:
                 return
-            began_s, known = self._clock.elapsed_s(), version
-            try:
+            with rounds.round():
+                began_s = self._clock.elapsed_s()
                 version, state = self._log.seen()
-            except TidelogError as e:
-                if not away:
-                    logger.warning("Access can't be followed for now; what was known holds. %s", e)
-                away = True
-                continue
-            away = False
-            tailing.looked(layout.ACCESS_TABLE, found=version > known, took_s=self._clock.elapsed_s() - began_s)
-            if version > known:
-                with suppress(RuntimeError):  # the loop has ended
-                    self._loop.call_soon_threadsafe(self._take, version, state)
+                tailing.looked(layout.ACCESS_TABLE, found=version > known, took_s=self._clock.elapsed_s() - began_s)
+                if version > known:
+                    known = version
+                    with suppress(RuntimeError):  # the loop has ended
+                        self._loop.call_soon_threadsafe(self._take, version, state)

@@ -1,6 +1,7 @@
 """The lake's topics as a broker sees them: by name and by id, followed as they grow; requests wait for them here."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,11 +10,14 @@ from uuid import UUID
 from tidelog.broker.base.blocking import Blocking
 from tidelog.broker.wire.errors import UnknownTopicIdError
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.follow.cursor import FollowedLog
 from tidelog.log.follow.tailing import Tailing
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
+
+logger = logging.getLogger(__name__)
 
 # How long an id stays absent that no topic had, and how many of them are kept in mind.
 ABSENT_S = 1.0
@@ -84,6 +88,7 @@ class BrokerTopics:
         # Ids that no topic had, oldest first, and when that was, on the elapsed clock.
         self._absent: dict[UUID, float] = {}
         self._closing = False
+        self._rounds = Rounds(logger, "Following topics")
         self._thread = threading.Thread(target=self._follow, name="tidelog-follow", daemon=True)
         self._thread.start()
 
@@ -167,14 +172,18 @@ class BrokerTopics:
     def _follow(self) -> None:
         while not self._closing:
             for name in sorted(self._tailing.wait(None)):
-                began_s = self._lake.clock.elapsed_s()
-                try:
-                    grew = self._followed[name].log.refresh()
-                except TidelogError:  # the log keeps why, for the next request
-                    grew = True
-                self._tailing.looked(name, found=grew, took_s=self._lake.clock.elapsed_s() - began_s)
-                if grew:
-                    self._loop.call_soon_threadsafe(self._changed, name)
+                with self._rounds.round():
+                    self._look_at(name)
+
+    def _look_at(self, name: str) -> None:
+        began_s, grew = self._lake.clock.elapsed_s(), True
+        try:
+            with suppress(TidelogError):  # the log keeps why, for the next request
+                grew = self._followed[name].log.refresh()
+        finally:
+            self._tailing.looked(name, found=grew, took_s=self._lake.clock.elapsed_s() - began_s)
+        if grew:
+            self._loop.call_soon_threadsafe(self._changed, name)
 
     def _changed(self, name: str) -> None:
         found = self._followed[name]

@@ -16,6 +16,7 @@ from tidelog.broker.cluster.links import BrokerLinks
 from tidelog.broker.cluster.membership import ANY_ID, BrokerMembership
 from tidelog.cluster.model import Listener, RegisteredBroker
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.delta import layout
 from tidelog.log.follow.tailing import Tailing
 from tidelog.log.lake import Lake
@@ -113,29 +114,35 @@ class Cluster:
 
     def _run(self, membership: BrokerMembership, tailing: Tailing) -> None:
         clock = self._lake.clock
+        rounds = Rounds(logger, "Following the cluster", clock.sleep)
         while not self._closing:
             grew = bool(tailing.wait(max(0.0, membership.due_s() - clock.elapsed_s())))
             if self._closing:
                 break
+            with rounds.round():
+                self._step(membership, tailing, grew=grew)
+
+    def _step(self, membership: BrokerMembership, tailing: Tailing, *, grew: bool) -> None:
+        clock = self._lake.clock
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._ticked)
+        began_s = clock.elapsed_s()
+        changed = False
+        try:
+            changed = membership.step(
+                self._links.reached,
+                grew=grew,
+                beats=began_s - self._ticked_s < times_of(self._lake.storage).silence_s,
+            )
+        except TidelogError as e:
+            logger.warning("The cluster can't be followed for now. %s", e)
+        if grew:
+            tailing.looked(layout.CLUSTER_TABLE, found=changed, took_s=clock.elapsed_s() - began_s)
+        if changed:
+            self._links.keep(membership.others())
+            addresses = [address for node in membership.view.nodes for address in node.addresses.values()]
             with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._ticked)
-            began_s = clock.elapsed_s()
-            changed = False
-            try:
-                changed = membership.step(
-                    self._links.reached,
-                    grew=grew,
-                    beats=began_s - self._ticked_s < times_of(self._lake.storage).silence_s,
-                )
-            except TidelogError as e:
-                logger.warning("The cluster can't be followed for now. %s", e)
-            if grew:
-                tailing.looked(layout.CLUSTER_TABLE, found=changed, took_s=clock.elapsed_s() - began_s)
-            if changed:
-                self._links.keep(membership.others())
-                addresses = [address for node in membership.view.nodes for address in node.addresses.values()]
-                with suppress(RuntimeError):  # the loop has ended
-                    self._loop.call_soon_threadsafe(self._channels.keep, addresses)
+                self._loop.call_soon_threadsafe(self._channels.keep, addresses)
 
     def _link_lost(self) -> None:
         if self._membership is not None and self._tailing is not None:

@@ -41,7 +41,7 @@ def decoded_style(style: Style, kind: "ValueKind", client: "SchemaRegistryClient
     from tidelog.schema_registry.json_values import decoded, decoder
 
     decode = decoder(kind, client)
-    return Style(lambda batch: style.render(decoded(batch, decode)), headers=True)
+    return Style(lambda batch: style.render(decoded(batch, decode, note)), headers=True)
 
 
 class Printer:

@@ -1,13 +1,12 @@
 """Connect's data as Avro, with schemas in a registry: Confluent's AvroConverter."""
 
-import io
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from fastavro import parse_schema, schemaless_reader
+from fastavro import parse_schema
 
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
@@ -18,6 +17,7 @@ from tidelog.connect.converters.registries import registry_client, registry_fail
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import ALL_DIGITS, DECIMAL, SCALE, ConnectSchema, SchemaType, check_value
 from tidelog.schema_registry.avro import AvroSerializer
+from tidelog.schema_registry.avro_payloads import MOST_VALUES, AvroPayloads
 from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.model import Schema, SchemaRegistryError
 from tidelog.schema_registry.serdes import READER, WriterSchemas, configured, referenced
@@ -36,7 +36,7 @@ class AvroConverter:
         self._field = MessageField.KEY if is_key else MessageField.VALUE
         self._settings = dict(settings or {})
         self._serializers: dict[ConnectSchema, AvroSerializer] = {}
-        self._schemas: WriterSchemas[tuple[Any, ConnectSchema]] = WriterSchemas(
+        self._schemas: WriterSchemas[tuple[AvroPayloads, ConnectSchema]] = WriterSchemas(
             client, configured(None, READER), self._compiled, "AVRO"
         )
 
@@ -70,21 +70,23 @@ class AvroConverter:
         try:
             named, payload = self._schemas.unframed(data, SerializationContext(topic, self._field))
             writer, schema = self._schemas.writer(named)
-            if _is_bytes(writer):  # as they are, without their length, as Confluent's serializers write them
-                return schema, decimal_of(payload, int(schema.parameters[SCALE])) if schema.name == DECIMAL else payload
-            found = schemaless_reader(io.BytesIO(payload), writer, None, return_record_name=True)
+            found = writer.read(payload, return_record_name=True)
+            if writer.is_bytes:
+                return schema, decimal_of(found, int(schema.parameters[SCALE])) if schema.name == DECIMAL else found
+            return schema, _to_connect(schema, found)
         except SchemaRegistryError as error:
             raise registry_failure(error) from error
+        except RecursionError as error:
+            raise DataError(f"The value of {topic} is nested too deep: {error}") from error
         except (SerializationError, ValueError, TypeError, KeyError, EOFError, IndexError) as error:
             raise DataError(f"The bytes of {topic} can't be read as Avro: {error}") from error
-        return schema, _to_connect(schema, found)
 
     def close(self) -> None:
         """Close the registry's client."""
         self._client.close()
 
-    def _compiled(self, schema: Schema) -> tuple[Any, ConnectSchema]:
-        """What fastavro reads by, and the Connect schema."""
+    def _compiled(self, schema: Schema) -> tuple[AvroPayloads, ConnectSchema]:
+        """What reads payloads, and the Connect schema."""
         named: dict[str, Any] = {}
         known: dict[str, Any] = {}
         for text in referenced(self._client, schema.references).values():
@@ -93,11 +95,10 @@ class AvroConverter:
             connect_schema_of(parsed, known)
         text = schema.schema_str or ""
         avro = _read_by_connect(json.loads(text) if text.strip()[:1] in '{["' else text.strip())
-        return parse_schema(avro, named_schemas=named), connect_schema_of(avro, known)
-
-
-def _is_bytes(avro: Any) -> bool:
-    return avro == "bytes" or (isinstance(avro, dict) and avro.get("type") == "bytes")
+        payloads = AvroPayloads(parse_schema(avro, named_schemas=named), named)
+        if payloads.values > MOST_VALUES:  # each record that is named is written out below, as often as it is named
+            raise SerializationError(f"The schema has more than {MOST_VALUES} fields, written out.")
+        return payloads, connect_schema_of(avro, known)
 
 
 def _read_by_connect(avro: Any) -> Any:

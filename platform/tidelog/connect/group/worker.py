@@ -24,6 +24,7 @@ from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.connect.store.configs import ConfigState, TargetState
 from tidelog.connect.store.statuses import RunState
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.lake import Lake
 
 logger = logging.getLogger("tidelog.connect")
@@ -47,6 +48,7 @@ class Worker:
         self._loggers: dict[str, str] = {}
         self._stopping = threading.Event()
         self._wake = threading.Event()
+        self._rounds = Rounds(logger, "The worker's step")
         self._thread = threading.Thread(target=self._work, name="connect-worker", daemon=True)
         self.failure: Exception | None = None
 
@@ -83,10 +85,8 @@ class Worker:
         try:
             while not self._stopping.is_set():
                 busy = False
-                try:
+                with self._rounds.round():
                     busy = self.step()
-                except TidelogError as error:
-                    logger.warning("The worker tries again: error=%s: %s", type(error).__name__, error)
                 if self._group.failure is not None:
                     raise self._group.failure
                 self._wake.wait(min(_BUSY_TICK_S if busy else TICK_S, max(0.01, self._group.due_s())))

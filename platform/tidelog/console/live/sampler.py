@@ -17,7 +17,7 @@ from tidelog.console.live.figures import (
     group_figures,
 )
 from tidelog.console.live.history import History
-from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.requests import Requests
@@ -63,6 +63,7 @@ class Sampler:
         # (when, requests so far), of late
         self._asked: deque[tuple[float, int]] = deque()
         self.step_s = SHARED_AGE_S if console.lake.storage.is_shared else STEP_S
+        self._rounds = Rounds(logger, "Looking at the lake")
         self._thread = threading.Thread(target=self._run, name="console-sampler", daemon=True)
         self._thread.start()
 
@@ -123,11 +124,10 @@ class Sampler:
     def _run(self) -> None:
         while not self._ended.is_set():
             began_s = self._clock.elapsed_s()
-            try:
+            with self._rounds.round():
                 self.sample()
-            except TidelogError as error:
-                logger.warning("The lake could not be looked at: %s", error)
-            self._note_requests(began_s)
+            with self._rounds.round():
+                self._note_requests(began_s)
             took_s = self._clock.elapsed_s() - began_s
             self._ended.wait(max(self.step_s, took_s * _SHARE))
 

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from tidelog.console.base.console import Console
-from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.follow.fetches import Fetched, FetchFailed, FetchLimits
 from tidelog.log.follow.loop import FetchLoop, FetchSession
 
@@ -30,11 +30,13 @@ class Tails:
         self._lock = threading.Lock()
         self._followed: dict[str, tuple[FetchSession, list[Take]]] = {}
         self._thread: threading.Thread | None = None
-        self._ended = False
+        self._ended = threading.Event()
+        self._rounds = Rounds(logger, "Reading new records", self._ended.wait)
+        self._pages = Rounds(logger, "Showing new records to a page")
 
     def close(self) -> None:
         """End the thread, and give back what the loop holds."""
-        self._ended = True
+        self._ended.set()
         if self._thread is not None:
             self._loop.wake()
             self._thread.join()
@@ -80,13 +82,12 @@ class Tails:
             return {topic: len(takes) for topic, (_, takes) in self._followed.items()}
 
     def _run(self) -> None:
-        while not self._ended:
-            for session in self._loop.next(_WAIT_S):
-                try:
-                    self._hand_out(session)
-                except TidelogError as error:
-                    logger.warning("New records can't be read: %s", error)
-                session.ask(_LIMITS)
+        while not self._ended.is_set():
+            with self._rounds.round():
+                for session in self._loop.next(_WAIT_S):
+                    with self._rounds.round():
+                        self._hand_out(session)
+                    session.ask(_LIMITS)
 
     def _hand_out(self, session: FetchSession) -> None:
         for event in session.read():
@@ -95,7 +96,8 @@ class Tails:
             elif isinstance(event, Fetched):
                 batch = event.records
                 for take in self._takes(event.cursor.topic):
-                    take(batch)
+                    with self._pages.round():
+                        take(batch)
 
     def _takes(self, topic: str) -> Sequence[Take]:
         with self._lock:

@@ -3,7 +3,7 @@
 import struct
 import threading
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -23,6 +23,20 @@ _MOST_READ: Final = 262_144
 _PREFIX: Final = struct.Struct(">bI")
 _KINDS: Final[Mapping[str, ValueKind]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
 _MOST_REMEMBERED: Final = 1_000
+# Characters of why a value is shown as bytes: messages of validators have the value in them.
+_MOST_REASON: Final = 300
+
+
+class _Read(NamedTuple):
+    """A value in a form ("": in none), its text, its schema's id, and why it is in none."""
+
+    kind: str
+    text: str
+    schema: int | None
+    why: str = ""
+
+
+_UNREAD: Final = _Read("", "", None)
 
 
 class ValueForms:
@@ -41,19 +55,21 @@ class ValueForms:
             self._client.close()
 
     def shown(self, data: bytes | None, wanted: str, topic: str, *, whole: bool) -> Mapping[str, Any] | None:
-        """A value in a form of `FORMATS`; where it is not of that form, as text or hex. None for null.
+        """A value in a form of `FORMATS`; where it is not of that form, as text or hex, with the reason. None for null.
 
         `whole`: not cut, and read however large.
         """
         if data is None:
             return None
-        kind, text, number = self._read(data, wanted, topic) if whole or len(data) <= _MOST_READ else ("", "", None)
+        kind, text, number, why = self._read(data, wanted, topic) if whole or len(data) <= _MOST_READ else _UNREAD
         if not kind:
             kind, text = _plain(data, wanted) if whole or len(data) <= CUT else _plain(data[:CUT], wanted, cut=True)
         cut = not whole and (len(text) > CUT or (kind in ("text", "hex") and len(data) > CUT))
         found: dict[str, Any] = {"as": kind, "text": text if whole else text[:CUT], "size": len(data), "cut": cut}
         if number is not None:
             found["schema"] = number
+        if why:
+            found["reason"] = why[:_MOST_REASON]
         return found
 
     def as_json(self, topic: str, data: bytes) -> Any:
@@ -61,13 +77,13 @@ class ValueForms:
         try:
             return orjson.loads(data)
         except ValueError:
-            kind, text, _ = self._read(data, "auto", topic)
+            kind, text, _, _ = self._read(data, "auto", topic)
             if not kind:
                 raise
             return orjson.loads(text)
 
-    def _read(self, data: bytes, wanted: str, topic: str) -> tuple[str, str, int | None]:
-        """The form, the text and the schema's id; ("", "", None) where it is of none that was wanted."""
+    def _read(self, data: bytes, wanted: str, topic: str) -> _Read:
+        """The value in a form that was wanted, `_UNREAD` where it is of none; with the reason, where it should be."""
         if wanted in ("auto", "avro", "protobuf", "json") and len(data) >= _PREFIX.size and data[0] == 0:
             number = _PREFIX.unpack_from(data)[1]
             kind = self._kind(number)
@@ -75,16 +91,16 @@ class ValueForms:
                 try:
                     context = SerializationContext(topic, MessageField.VALUE, [])
                     text = self._decoders[kind](data, context).decode()
-                except (SerializationError, SchemaRegistryError, TidelogError, UnicodeDecodeError):
-                    return "", "", None
-                return kind, text, number
+                except (SerializationError, TidelogError, UnicodeDecodeError) as error:
+                    return _Read("", "", None, f"It can't be read by schema {number}: {error}")
+                return _Read(kind, text, number)
         if wanted in ("auto", "json") and data[:1].strip() in _JSON_STARTS:
             try:
                 orjson.loads(data)
-                return "json", data.decode(), None
-            except (ValueError, UnicodeDecodeError):
+                return _Read("json", data.decode(), None)
+            except ValueError:
                 pass
-        return "", "", None
+        return _UNREAD
 
     def _kind(self, number: int) -> ValueKind | None:
         """The kind of a schema of the lake, None for an id that has none."""

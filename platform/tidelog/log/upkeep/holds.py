@@ -4,6 +4,7 @@ A hold is an object `_tidelog/holds/<id>` that its job overwrites again and agai
 and the files that any kept version names are never deleted. Whether it is valid follows from the store's own times.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -14,9 +15,12 @@ import orjson
 
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import ContendedLogError, ObjectNotFoundError, StorageError
+from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.delta import layout
 from tidelog.log.door.commit_loop import SMALLEST_MIN_AGE_S
 from tidelog.log.storage.port import ObjectInfo, Storage
+
+logger = logging.getLogger(__name__)
 
 # A hold's time to live without being renewed: longer than a process is frozen when all is well.
 LASTS_MS = 120_000
@@ -108,6 +112,7 @@ class Holder:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
+    _rounds: Rounds = field(default_factory=lambda: Rounds(logger, "Renewing holds"))
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._keep, name="tidelog-holds", daemon=True)
@@ -187,10 +192,8 @@ class Holder:
 
     def _keep(self) -> None:
         while not self._ended.wait(self.lasts_ms / 1000 / RENEWALS):
-            try:
+            with self._rounds.round():  # the next one comes soon, and `is_valid` says the rest
                 self.renew()
-            except StorageError:
-                continue  # the next one comes soon, and `is_valid` says the rest
 
 
 class NullHolder(Holder):

@@ -63,6 +63,7 @@ function part(label, value) {
     h("div", { class: "row" }, h("h3", {}, label), h("small", { class: "muted" }, `${value.as}${schema}, ${bytes(value.size)}`), h("span", { class: "space" }), button(`Copy the ${label.toLowerCase()}`, () => copy(value.text, `The ${label.toLowerCase()}`), { kind: "quiet" })),
     h("pre", { tabindex: "0", role: "region", "aria-label": label, class: "words" }, text.slice(0, MOST_SHOWN)),
     long ? h("p", { class: "muted" }, words) : null,
+    value.reason ? h("p", { class: "muted words" }, value.reason) : null,
   );
 }
 
