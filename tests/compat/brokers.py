@@ -30,7 +30,7 @@ def running(folder: Path, configuration: Mapping[str, str], environment: Mapping
     command = [sys.executable, "-m", "tidelog", "--lake", address, "--format", "json", "broker", "start"]
     with open(folder / "brokers.log", "wb") as log:
         process = subprocess.Popen(
-            [*command, "--listener", "127.0.0.1:0", "--processes", "3"],
+            [*command, "--listener", "127.0.0.1:0", "--processes", "3", "--no-maintain"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,

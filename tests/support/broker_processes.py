@@ -25,6 +25,7 @@ class BrokerCommand:
     """A process of `tidelog broker start --format json`, of another family, or of `console`, which has no `start`.
 
     Its streams are read as they come. `start`: `subprocess.Popen` where the true command is what is tested.
+    A broker maintains its lake where it is told to (`--maintain`), or `as_usual`.
     """
 
     def __init__(
@@ -34,8 +35,11 @@ class BrokerCommand:
         env: dict[str, str] | None = None,
         family: str = "broker",
         start: "Callable[..., subprocess.Popen[Any]]" = ForkedPython,
+        as_usual: bool = False,
     ) -> None:
         words = [family] if family == "console" else [family, "start"]
+        if family == "broker" and not as_usual and "--maintain" not in args:
+            words.append("--no-maintain")  # a process less for each test
         usual = {"TIDELOG_BROKER_GROUP_INITIAL_REBALANCE_DELAY_MS": "0"} if family == "broker" else {}
         self.process = start(
             [sys.executable, "-m", "tidelog", "--lake", str(lake), "--format", "json", *words, *args],

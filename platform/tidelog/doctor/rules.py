@@ -200,7 +200,10 @@ def _maintenance_due(facts: LakeFacts) -> Iterator[tuple[str, str]]:
         said = f"The last maintenance of the whole lake was {_age((facts.now_ms - whole.at_ms) / 1000)} ago."
     else:
         return
-    yield said, "Run 'tidelog maintain --every 5m' as a service (docs/maintenance.md), or brokers with '--maintain'."
+    yield (
+        said,
+        "Run 'tidelog maintain --every 5m' as a service (docs/maintenance.md), or brokers without '--no-maintain'.",
+    )
 
 
 @_rule("maintenance-failed", Level.ERROR)

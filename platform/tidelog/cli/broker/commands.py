@@ -64,8 +64,12 @@ def start(
     ] = None,
     registry_host_name: HostNames = None,
     maintain: Annotated[
-        bool, typer.Option("--maintain", help="Maintain the lake, too; one broker of a lake does at a time.")
-    ] = False,
+        bool,
+        typer.Option(
+            "--maintain/--no-maintain",
+            help="Maintain the lake, too, one broker of a lake at a time; or leave that to a scheduled job.",
+        ),
+    ] = True,
 ) -> None:
     """Serve a lake to Kafka's clients, until SIGTERM or Ctrl-C. A lake that is not there is made.
 

@@ -82,7 +82,7 @@ class BrokerPlan:
 class ReadyLine:
     """What a broker says once clients can connect. `listeners`: {name: HOST:PORT}, where there are others.
 
-    `registry`: the URL of its registry.
+    `registry`: the URL of its registry. `maintains`: whether its command maintains the lake.
     """
 
     id: int
@@ -91,6 +91,7 @@ class ReadyLine:
     metrics: str | None = None
     listeners: Mapping[str, str] = field(default_factory=dict)
     registry: str | None = None
+    maintains: bool = False
 
     def to_json(self) -> str:
         """It as a JSON document, on one line."""
@@ -106,4 +107,5 @@ class ReadyLine:
         metrics = "" if self.metrics is None else f" (metrics at http://{self.metrics}/metrics)"
         registry = "" if self.registry is None else f" (schemas at {self.registry})"
         where = ", ".join(f"{name}://{at}" for name, at in self.listeners.items()) or self.listener
-        return f"Broker {self.id} is ready at {where}{metrics}{registry}, with the lake {self.lake}"
+        upkeep = "and maintains it" if self.maintains else "which a scheduled job has to maintain"
+        return f"Broker {self.id} is ready at {where}{metrics}{registry}, with the lake {self.lake}, {upkeep}"

@@ -50,7 +50,7 @@ async def _supervise(plans: list[BrokerPlan], ready: Callable[[ReadyLine], None]
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ask, number)
-    children = [KeptProcess(replace(plan, maintain=False), stop, ready) for plan in plans]
+    children = [KeptProcess(plan, stop, ready) for plan in plans]
     children += [KeptProcess(plan, stop) for plan in plans[:1] if plan.maintain]
     tasks = [asyncio.create_task(child.keep()) for child in children]
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)

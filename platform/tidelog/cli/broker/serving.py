@@ -106,14 +106,14 @@ async def _serve(
         at = {name: shown(address) for name, address in broker.addresses.items()}
         first, *others = at.values()
         told = at if others or "PLAINTEXT" not in at else {}
-        line = ReadyLine(broker.id, first, lake.uri, metrics and shown(metrics), told, registry)
+        line = ReadyLine(broker.id, first, lake.uri, metrics and shown(metrics), told, registry, plan.maintain)
         where = ",".join(f"{name}://{address}" for name, address in told.items()) or first
         logger.info("Broker started: listener=%s lake=%s rack=%s", where, line.lake, settings.rack or "-")
         if (follows := lake.follows()) is not None:
             what = "it serves readers, and refuses records, members of groups and commits until a promotion"
             logger.info("The lake follows %s: %s ('tidelog mirror promote')", follows.source, what)
         ready(line)
-        if plan.maintain:
+        if plan.maintain and not tied:  # else the process that started this one sees to it
             upkeep = asyncio.create_task(KeptProcess(plan, stopping).keep())
         reason = await stop
         logger.info("Broker stops: %s; draining %d connections", reason, len(broker.connections))

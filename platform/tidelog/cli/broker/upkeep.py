@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 
+from tidelog.cli.broker.configuration import planned_settings
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.plan import BrokerPlan
 from tidelog.cli.broker.turns import Turn
@@ -20,8 +21,8 @@ from tidelog.retention.report import MaintenanceReport
 
 logger = logging.getLogger(__name__)
 
-# A topic that brokers write to gets up to 200 files a second.
-EVERY = "1m"
+# A topic that brokers write to gets up to 200 files a second: they are merged at least so often.
+MOST_S = 60.0
 # Unix's scale from 0 to 19: the brokers come first.
 NICENESS = 10
 
@@ -36,7 +37,13 @@ def main() -> None:
     lines = logging_lines(plan.log_format, plan.log_level, broker="maintenance")
     with lines, Lake(plan.lake, options=plan.store) as lake, Turn(lake.storage, lake.clock, lake.ids) as turn:
         session = Session(plan.lake, debug=plan.debug, store=dict(plan.store))
-        maintain_lake(session, MaintainOptions(every=EVERY), due=turn.is_mine, tell=log_report)
+        every_s = min(planned_settings(plan, os.environ).maintain_every_s, MOST_S)
+        maintain_lake(session, MaintainOptions(every=f"{every_s:f}s"), due=lambda: is_due(lake, turn), tell=log_report)
+
+
+def is_due(lake: Lake, turn: Turn) -> bool:
+    """Whether it is this one's turn, of a lake that is its own: a follower gets what its source's maintenance did."""
+    return turn.is_mine() and lake.follows() is None
 
 
 def log_report(report: MaintenanceReport) -> None:

@@ -3,7 +3,10 @@
 from support.logs import FakeClock
 
 from tidelog.cli.broker.turns import FOLDER, SILENT_MS, Turn
+from tidelog.cli.broker.upkeep import is_due
 from tidelog.log.base.clock import SystemIds
+from tidelog.log.config.lake_file import Follows
+from tidelog.log.lake import Lake
 from tidelog.log.storage.memory import MemoryStorage
 
 
@@ -31,3 +34,12 @@ def test_a_turn_is_given_back_at_the_end():
         second = Turn(storage, clock, SystemIds())
         assert [first.is_mine(), second.is_mine()] == [True, False]
     assert second.is_mine()
+
+
+def test_a_follower_is_its_mirrors_to_maintain():
+    clock = FakeClock()
+    with Lake("memory://follower", clock=clock) as lake, Turn(lake.storage, clock, SystemIds()) as turn:
+        lake.ensure_lake()
+        assert is_due(lake, turn)
+        lake.follow(Follows("memory://source"))
+        assert not is_due(lake, turn)
