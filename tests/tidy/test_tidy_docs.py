@@ -8,10 +8,12 @@ from pathlib import PurePosixPath
 import pytest
 from tidy_docs import (
     CONFIGURATION,
+    KAFKAS_FILES,
     WAITING,
     configuration_tables,
     constants,
     json_examples,
+    kafka_tables,
     undocumented,
     unknown_files,
     unnamed,
@@ -126,10 +128,12 @@ def test_every_rule_has_its_own_number_and_its_failure():
 # --- docs/configuration.md ---------------------------------------------------------------------------------
 
 
-def test_the_tables_of_keys_are_up_to_date():
-    page = (ROOT / CONFIGURATION).read_text(encoding="utf-8")
-    wanted = with_tables(page, configuration_tables())
-    assert page == wanted, f"run .venv/bin/python tests/tidy/tidy_docs.py to write {CONFIGURATION}"
+@pytest.mark.parametrize(
+    ("name", "tables"), [(CONFIGURATION, configuration_tables), (KAFKAS_FILES, kafka_tables)], ids=str
+)
+def test_the_tables_of_keys_are_up_to_date(name, tables):
+    page = (ROOT / name).read_text(encoding="utf-8")
+    assert page == with_tables(page, tables()), f"run .venv/bin/python tests/tidy/tidy_docs.py to write {name}"
 
 
 @pytest.mark.parametrize("settings", [TopicConfig, LakeConfig])

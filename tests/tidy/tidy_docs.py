@@ -1,6 +1,6 @@
 """What the documents must agree with the code in: examples, names, and the tables of configuration keys.
 
-Run as a file it writes the tables of docs/configuration.md.
+Run as a file it writes the tables of docs/configuration.md and docs/kafka-configuration.md.
 """
 
 import json
@@ -13,12 +13,14 @@ from typing import Any
 from tidy_references import endings
 from tidy_repository import ROOT
 
+from tidelog.log.config.kafka_brokers import PASSED_OVER, PASSED_OVER_BEGINNINGS
 from tidelog.log.config.overrides import Settings, keys_of
-from tidelog.log.config.refused import REFUSED_FOR_LAKES, REFUSED_FOR_TOPICS
+from tidelog.log.config.refused import REFUSED_FOR_TOPICS
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.storage.option_table import OPTIONS
 
 CONFIGURATION = "docs/configuration.md"
+KAFKAS_FILES = "docs/kafka-configuration.md"
 
 _TABLE = re.compile(r"(<!-- table: (.*?) -->\n\n).*?(\n\n<!-- end of table -->)", re.DOTALL)
 _FENCE = re.compile(r"^```json(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -111,17 +113,24 @@ def configuration_tables() -> dict[str, str]:
         for row in LakeConfig.parse({}).describe()
         if row.name in keys_of(LakeConfig)
     ]
-    refused = [
-        (f"`{key}`", level, why)
-        for level, keys in (("topic", REFUSED_FOR_TOPICS), ("lake", REFUSED_FOR_LAKES))
-        for key, why in sorted(keys.items())
-    ]
+    refused = [(f"`{key}`", why) for key, why in sorted(REFUSED_FOR_TOPICS.items())]
     return {
         "keys of a topic": table(("key", "default", "takes", "meaning", "the lake's name for the default"), topic),
         "keys of a lake": table(("key", "default", "takes", "meaning"), lake),
         "options of a store": table(("option", "in the environment", "takes", "meaning"), _store_rows()),
-        "refused keys": table(("key", "of a", "why it would do nothing"), refused),
+        "refused keys": table(("key of a topic", "why it would do nothing"), refused),
     }
+
+
+def kafka_tables() -> dict[str, str]:
+    """The tables of docs/kafka-configuration.md as the code would have them, by name."""
+    by_reason: dict[str, list[str]] = {}
+    for key, why in sorted(PASSED_OVER.items()):
+        by_reason.setdefault(why, []).append(f"`{key}`")
+    for begin, why in sorted(PASSED_OVER_BEGINNINGS.items()):
+        by_reason.setdefault(why, []).append(f"`{begin}…`")
+    rows = [(", ".join(keys), why) for why, keys in by_reason.items()]
+    return {"passed over": table(("keys", "why"), rows)}
 
 
 def _store_rows() -> list[tuple[str, ...]]:
@@ -152,5 +161,6 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    page = ROOT / CONFIGURATION
-    page.write_text(with_tables(page.read_text(encoding="utf-8"), configuration_tables()), encoding="utf-8")
+    for name, tables in ((CONFIGURATION, configuration_tables()), (KAFKAS_FILES, kafka_tables())):
+        page = ROOT / name
+        page.write_text(with_tables(page.read_text(encoding="utf-8"), tables), encoding="utf-8")

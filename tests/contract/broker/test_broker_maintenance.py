@@ -1,5 +1,6 @@
 """Maintenance where brokers run: what Kafka's clients configure takes effect without anyone doing more."""
 
+import subprocess
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -41,7 +42,7 @@ def children(process):
 
 
 def test_retention_that_a_client_sets_takes_effect(tmp_path):
-    with broker_command(tmp_path, *FREE, env=OFTEN, as_usual=True) as command:
+    with broker_command(tmp_path, *FREE, env=OFTEN, as_usual=True, start=subprocess.Popen) as command:
         ready = command.ready()
         assert ready["maintains"] is True
         address = ready["listener"]

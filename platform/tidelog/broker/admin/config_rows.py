@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from tidelog.admin.enums import ConfigSource
 from tidelog.broker.base.cluster_view import BrokerNode
-from tidelog.broker.base.settings import Bounds, BrokerSettings
-from tidelog.log.base.typed_values import Flag, NameList, Number, Whole
+from tidelog.broker.base.setting_keys import SETTINGS
+from tidelog.broker.base.settings import BrokerSettings
+from tidelog.log.base.typed_values import MAX_INT, Flag, NameList, Number, Whole
 from tidelog.log.config.key_type import Key
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 
@@ -95,7 +96,6 @@ def broker_rows(node: BrokerNode, settings: BrokerSettings, lake_uri: str) -> li
 
     The address of a lake holds no credentials: those come from options or the environment.
     """
-    bounds, usual = settings.bounds, Bounds()
 
     def row(name: str, value: object, default: object, kind: ConfigType, doc: str) -> ConfigRow:
         def synonyms() -> Iterator[Synonym]:
@@ -110,44 +110,30 @@ def broker_rows(node: BrokerNode, settings: BrokerSettings, lake_uri: str) -> li
         return ",".join(f"{name}://{host}:{port}" for name, (host, port) in sorted(addresses.items()))
 
     bound = {name: (one.host, one.port) for name, one in settings.listeners.items()}
-    text, whole, long, flag = ConfigType.STRING, ConfigType.INT, ConfigType.LONG, ConfigType.BOOLEAN
-    factor = settings.default_replication_factor
+    text, whole = ConfigType.STRING, ConfigType.INT
+    declared = [
+        row(one.name, one.text_of(settings), one.default(), _type_of_setting(one.kind), _sentence(one.meaning))
+        for one in SETTINGS
+    ]
     return [
+        *declared,
         row("advertised.listeners", listed(node.addresses), None, text, "Where clients reach the broker."),
         row("broker.id", node.id, None, whole, "The broker's number, also known as node.id."),
         row("broker.rack", node.rack or "", "", text, "Where the broker stands, for clients nearby."),
-        row("connections.max.idle.ms", round(bounds.idle_s * 1000), round(usual.idle_s * 1000), long, _IDLE),
-        row("default.replication.factor", factor, 1, whole, "Of topics that are created without one."),
-        row("delete.topic.enable", True, True, flag, "Topics can be deleted; each broker allows it."),
         row("listeners", listed(bound), None, text, "What the broker listens on."),
         row("log.dirs", lake_uri, None, text, "The lake's address: all brokers of a cluster share it."),
-        row("max.connections", bounds.max_connections, usual.max_connections, whole, "Connections in all."),
-        row(
-            "max.connections.per.ip",
-            bounds.max_connections_per_ip,
-            usual.max_connections_per_ip,
-            whole,
-            "Connections from one address.",
-        ),
         row("node.id", node.id, None, whole, "The broker's number."),
-        row(
-            "queued.max.request.bytes",
-            bounds.queued_max_bytes,
-            usual.queued_max_bytes,
-            long,
-            "Bytes of requests that came and are not answered.",
-        ),
-        row(
-            "socket.request.max.bytes",
-            bounds.request_max_bytes,
-            usual.request_max_bytes,
-            whole,
-            "The largest request, in bytes.",
-        ),
     ]
 
 
-_IDLE: Final = "How long a connection may be silent before the broker closes it."
+def _type_of_setting(kind: Whole | Flag) -> ConfigType:
+    if isinstance(kind, Flag):
+        return ConfigType.BOOLEAN
+    return ConfigType.LONG if (kind.high or 0) > MAX_INT else ConfigType.INT
+
+
+def _sentence(meaning: str) -> str:
+    return f"{meaning[:1].upper()}{meaning[1:]}."
 
 
 def _text(value: object) -> str:

@@ -20,7 +20,7 @@ from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.codec import Answer
-from tidelog.broker.wire.errors import InvalidRequestError, UnknownTopicIdError
+from tidelog.broker.wire.errors import InvalidRequestError, TopicDeletionDisabledError, UnknownTopicIdError
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.lake import Lake
@@ -82,6 +82,10 @@ class TopicHandlers:
             if (name is None) == (topic_id is None):
                 what = "Neither topic name nor id were specified." if name is None else "Both were specified."
                 raise InvalidRequestError(f"{what} Give one of topic name and topic id.")
+            if not context.settings.deletes_topics:
+                raise TopicDeletionDisabledError(
+                    "Topic deletion is disabled: delete.topic.enable of this broker is false."
+                )
             if topic_id is not None:
                 name = (await context.topics.find(topic_id)).name
             assert name is not None

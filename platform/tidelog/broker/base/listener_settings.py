@@ -38,10 +38,11 @@ class ClientAuth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """TLS of a listener; Kafka's setting in the comment. Files are PEM.
+    """TLS of a listener; Kafka's setting in the comment. Files are PEM, PKCS#12 or JKS.
 
     `keystore`: the certificate, those between it and its authority, and its private key; `truststore`: the
-    authorities of clients' certificates, and of other brokers'. Without one, brokers trust the system's.
+    authorities of clients' certificates, and of other brokers'. Without one, brokers trust the system's. `…_pem`: what
+    such a file would hold, in place of one; `keystore` is then "".
     """
 
     keystore: str  # ssl.keystore.location
@@ -51,6 +52,10 @@ class TlsSettings:
     protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")  # ssl.enabled.protocols
     principal_rules: str = "DEFAULT"  # ssl.principal.mapping.rules
     checks_host: bool = True  # ssl.endpoint.identification.algorithm: of other brokers, by their certificates
+    keystore_password: str | None = field(default=None, repr=False)  # ssl.keystore.password
+    truststore_password: str | None = field(default=None, repr=False)  # ssl.truststore.password
+    keystore_pem: str | None = field(default=None, repr=False)  # ssl.keystore.certificate.chain and ssl.keystore.key
+    truststore_pem: str | None = None  # ssl.truststore.certificates
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,7 @@ class BrokerSettings:
     cache_bytes: int = 128 * 1024 * 1024
     linger: Linger | None = None
     default_replication_factor: int = 1  # default.replication.factor, of topics that are created without one
+    deletes_topics: bool = True  # delete.topic.enable
     maintain_every_s: float = 60.0  # log.retention.check.interval.ms, of which a minute is the most that counts
     groups: GroupSettings = field(default_factory=GroupSettings)
     access: AccessSettings = field(default_factory=AccessSettings)

@@ -1,8 +1,11 @@
-"""TLS of listeners, by the standard library's `ssl`: contexts of PEM files, which are read again when they change."""
+"""TLS of listeners, by the standard library's `ssl`: contexts of PEM, PKCS#12 and JKS, read again when files change."""
 
 import logging
 import os
 import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -10,6 +13,7 @@ from typing import Final
 from cryptography.x509 import Certificate, load_pem_x509_certificates
 
 from tidelog.access.distinguished_names import rfc_2253
+from tidelog.broker.base.java_stores import StoreError, is_store, pem_of
 from tidelog.broker.base.listener_settings import ClientAuth, TlsSettings
 from tidelog.log.base.errors import InvalidConfigError
 
@@ -21,9 +25,8 @@ _VERIFY: Final = {
     ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
     ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
 }
-# How Java's and PKCS#12's stores begin.
-_JKS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
-_DER: Final = b"\x30"
+_KEYSTORE: Final = "ssl.keystore.location"
+_TRUSTSTORE: Final = "ssl.truststore.location"
 
 
 class TlsError(InvalidConfigError):
@@ -75,7 +78,7 @@ class ListenerTls:
 
 def _versions(settings: TlsSettings) -> list[tuple[int, int, int] | None]:
     """What tells whether the files have changed."""
-    return [_version(path) for path in (settings.keystore, settings.truststore) if path is not None]
+    return [_version(path) for path in (settings.keystore, settings.truststore) if path]
 
 
 def _version(path: str) -> tuple[int, int, int] | None:
@@ -109,68 +112,89 @@ def _contexts(settings: TlsSettings) -> tuple[ssl.SSLContext, ssl.SSLContext, Ce
 def _certificate(settings: TlsSettings) -> Certificate:
     """The listener's own certificate, which is the first one of its file."""
     try:
-        return load_pem_x509_certificates(_pem(settings.keystore, "ssl.keystore.location"))[0]
+        return load_pem_x509_certificates(_keystore(settings))[0]
     except ValueError as e:
         raise TlsError(
-            f"ssl.keystore.location: {settings.keystore} has no certificate that can be read: {e}. Put the certificate"
+            f"{_KEYSTORE}: {_named(settings)} has no certificate that can be read: {e}. Put the certificate"
             " and its private key into it, as PEM."
         ) from e
 
 
 def _load_keystore(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    path = settings.keystore
-    try:
-        # Without a password OpenSSL would ask for one at the terminal.
-        context.load_cert_chain(path, password=lambda: settings.key_password or "")
-    except ssl.SSLError as e:
-        if e.reason == "KEY_VALUES_MISMATCH":
-            why = "its private key is not the certificate's. Put the two that belong together into it."
-        elif b"ENCRYPTED" in _pem(path, "ssl.keystore.location"):
-            why = "its private key can't be decrypted. Give its password as ssl.key.password."
-        else:
-            why = f"it has no private key that can be read ({e.reason}). Put the certificate and its key into it."
-        raise TlsError(f"ssl.keystore.location: {path}: {why}") from e
-    except OSError as e:
-        raise TlsError(f"ssl.keystore.location: {path} can't be read: {e.strerror}.") from e
+    pem, named = _keystore(settings), _named(settings)
+    with _as_file(pem) as path:
+        try:
+            # Without a password OpenSSL would ask for one at the terminal.
+            context.load_cert_chain(path, password=lambda: settings.key_password or "")
+        except ssl.SSLError as e:
+            if e.reason == "KEY_VALUES_MISMATCH":
+                why = "its private key is not the certificate's. Put the two that belong together into it."
+            elif b"ENCRYPTED" in pem:
+                why = "its private key can't be decrypted. Give its password as ssl.key.password."
+            else:
+                why = f"it has no private key that can be read ({e.reason}). Put the certificate and its key into it."
+            raise TlsError(f"{_KEYSTORE}: {named}: {why}") from e
+
+
+@contextmanager
+def _as_file(pem: bytes) -> Iterator[str]:
+    """A file with these bytes: `ssl` reads keys from files only. It is in memory where the system has such files."""
+    if hasattr(os, "memfd_create"):
+        file = open(os.memfd_create("tidelog"), "w+b")  # noqa: SIM115 - closed below
+        path = f"/proc/self/fd/{file.fileno()}"
+    else:
+        file = tempfile.NamedTemporaryFile(prefix="tidelog-")  # noqa: SIM115 - as above; its owner's alone
+        path = file.name
+    with file:
+        file.write(pem)
+        file.flush()
+        yield path
 
 
 def _load_truststore(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    path = settings.truststore
-    if path is None:
+    path, pem = settings.truststore, (settings.truststore_pem or "").encode()
+    if path is not None:
+        pem = _pem(path, _TRUSTSTORE, settings.truststore_password)
+    elif not pem:
         context.load_default_certs(
             ssl.Purpose.CLIENT_AUTH if context.protocol is ssl.PROTOCOL_TLS_SERVER else ssl.Purpose.SERVER_AUTH
         )
         return
-    pem = _pem(path, "ssl.truststore.location")
     try:
         context.load_verify_locations(cadata=pem.decode("ascii", "replace"))
     except ssl.SSLError as e:
         raise TlsError(
-            f"ssl.truststore.location: {path} has no certificate that can be read ({e.reason}). Put the authorities'"
-            " certificates into it, as PEM."
+            f"{_TRUSTSTORE}: {path or 'ssl.truststore.certificates'} has no certificate that can be read ({e.reason})."
+            " Put the authorities' certificates into it, as PEM."
         ) from e
 
 
-def _pem(path: str, key: str) -> bytes:
-    """A file's bytes. Raises `TlsError` where it can't be read, or is no PEM."""
+def _keystore(settings: TlsSettings) -> bytes:
+    """The certificates and the key, as PEM. Raises `TlsError`."""
+    if settings.keystore_pem is not None:
+        return settings.keystore_pem.encode()
+    return _pem(settings.keystore, _KEYSTORE, settings.keystore_password, settings.key_password)
+
+
+def _named(settings: TlsSettings) -> str:
+    return settings.keystore or "ssl.keystore.certificate.chain"
+
+
+def _pem(path: str, key: str, password: str | None, key_password: str | None = None) -> bytes:
+    """A file as PEM. Raises `TlsError` where it can't be read."""
     try:
         found = Path(path).read_bytes()
     except OSError as e:
         raise TlsError(f"{key}: {path} can't be read: {e.strerror}.") from e
-    if found.startswith((*_JKS, _DER)):
-        raise TlsError(f"{key}: {path} is no PEM file. {to_pem(path)}")
-    return found
-
-
-def to_pem(path: str) -> str:
-    """How to make a PEM file of a store of Java's."""
-    return (
-        f"Brokers read PEM: 'keytool -importkeystore -srckeystore {path} -destkeystore store.p12 -deststoretype PKCS12'"
-        " makes PKCS12 of JKS, and 'openssl pkcs12 -in store.p12 -out store.pem' makes PEM of that (with -nodes,"
-        " without a password)."
-    )
+    if not is_store(found):
+        return found
+    try:
+        return pem_of(found, password or "", key_password)
+    except StoreError as e:
+        said = "" if password else f" Give its password as {key.rpartition('.')[0]}.password."
+        raise TlsError(f"{key}: {path}: {e}{said}") from e
 
 
 def _expired(settings: TlsSettings, certificate: Certificate) -> str:
     ended = certificate.not_valid_after_utc.isoformat()
-    return f"the certificate of {settings.keystore} has expired at {ended}"
+    return f"the certificate of {_named(settings)} has expired at {ended}"

@@ -56,6 +56,10 @@ class InvalidRequestError(TidelogError, kafka_code=KafkaCode.INVALID_REQUEST):
     """A request that contradicts itself, or asks for what its version does not have."""
 
 
+class TopicDeletionDisabledError(TidelogError, kafka_code=KafkaCode.TOPIC_DELETION_DISABLED):
+    """A client asks to delete a topic, and the broker's delete.topic.enable is false."""
+
+
 class ThrottlingQuotaExceededError(TidelogError, kafka_code=KafkaCode.THROTTLING_QUOTA_EXCEEDED):
     """A client has changed more partitions than its controller_mutation_rate allows (KIP-599)."""
 

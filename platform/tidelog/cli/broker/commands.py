@@ -127,6 +127,28 @@ def _require(registry: str | None) -> None:
         require("registry", *REGISTRY_MODULES)
 
 
+@command(brokers, "check-config", example="tidelog broker check-config /etc/kafka/server.properties")
+def check_config(
+    call: Session,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Kafka's properties, or TOML (.toml).")],
+) -> None:
+    """Show what becomes of each key of a broker's file: used, taken by the lake, or passed over, and why.
+
+    It needs no lake and starts nothing. A file with mistakes gets one error that names all of them, and exit code 2.
+    """
+    _require(None)
+    from tidelog.cli.broker.config_file import read_config
+    from tidelog.cli.broker.configuration import checked
+    from tidelog.cli.broker.views import keys_json, keys_table
+
+    _, taken = checked({}, read_config(file), file)
+    if call.as_json:
+        print_json({"file": file, "keys": keys_json(taken.rows), "problems": taken.problems.found})
+    else:
+        console().print(keys_table(taken.rows))
+    taken.problems.refuse()
+
+
 @command(brokers, "list", example="tidelog broker list")
 def list_brokers(
     call: Session,

@@ -6,80 +6,105 @@ from typing import Any, Final
 
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.access import AccessSettings
+from tidelog.broker.base.setting_keys import ALL_SETTINGS, PREFIX, SETTINGS
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.server.listeners import Address
 from tidelog.cli.broker.config_file import read_config
-from tidelog.cli.broker.environment import PREFIX, SETTINGS, GivenSetting, with_number
+from tidelog.cli.broker.environment import GivenSetting, with_value
+from tidelog.cli.broker.kafka_file import Problems, TakenFile, take
 from tidelog.cli.broker.listener_config import addresses_of, advertised_of, inter_broker_of, listed, listeners_of
 from tidelog.cli.broker.plan import BrokerPlan
-from tidelog.cli.broker.text_settings import LISTENER_PREFIX, NOT_READ, OF_BROKERS, OF_LISTENERS, TextSetting
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.typed_values import MAX_INT, Flag, Whole, nearest
 
 # Where a broker listens without any configuration.
 DEFAULT_LISTENERS: Final = {"PLAINTEXT": ("127.0.0.1", 9092)}
-_NUMBERS: Final = {one.name: one for one in SETTINGS}
-_TEXTS: Final = {one.name: one for one in OF_BROKERS} | {"node.id": TextSetting("node.id", "", "broker.id")}
-_OF_LISTENERS: Final = frozenset(one.name for one in OF_LISTENERS)
+_VALUES: Final = {one.name: one for one in SETTINGS}
 _TOKENS: Final = "sasl.oauthbearer."
 
 Given = Mapping[str, GivenSetting]
 
 
 def given_by_file(config: Mapping[str, str], path: str) -> dict[str, GivenSetting]:
-    """{setting: what the file has}. Raises `UsageProblemError` for a key that is no setting of a broker."""
-    known = {*_NUMBERS, *_TEXTS}
-    found = {}
-    for key, text in config.items():
-        name = _name(key)
-        bare = name.removeprefix(LISTENER_PREFIX).partition(".")[2] if name.startswith(LISTENER_PREFIX) else name
-        if bare not in (known if bare == name else _OF_LISTENERS):
-            other = NOT_READ.get(bare) or NOT_READ.get(".".join(bare.split(".")[-3:]))
-            raise UsageProblemError(
-                f"{path} has {key}, which is no setting of a broker. {other or _hint(bare, known, 'docs/brokers.md')}"
-            )
-        found[name] = GivenSetting(text, f"{path} has {key}")
-    return found
+    """{setting: what the file has}. Raises `UsageProblemError` with all that is wrong with the file's keys."""
+    taken = take(config, path)
+    taken.problems.refuse()
+    return taken.given
 
 
 def given_by_environment(environment: Mapping[str, str]) -> dict[str, GivenSetting]:
-    """{setting: what the environment has}. Raises `UsageProblemError` for a variable that is none."""
-    by_variable = {one.variable: one.name for one in SETTINGS} | {one.variable: one.name for one in _TEXTS.values()}
-    found = {}
+    """{setting: what the environment has}. Raises `UsageProblemError` for variables that are none."""
+    by_variable = {one.variable: name for name, one in ALL_SETTINGS.items()}
+    found, problems = {}, Problems()
     for variable, text in environment.items():
-        if not variable.startswith(PREFIX):
-            continue
-        if variable not in by_variable:
-            raise UsageProblemError(
+        if variable in by_variable:
+            found[by_variable[variable]] = GivenSetting(text, f"The environment has {variable}")
+        elif variable.startswith(PREFIX):
+            problems.add(
                 f"The environment has {variable}, which is no setting of a broker."
                 f" {_hint(variable, by_variable, 'docs/brokers.md')}"
             )
-        found[by_variable[variable]] = GivenSetting(text, f"The environment has {variable}")
+    problems.refuse()
     return found
 
 
-def settings_of(given: Given, addresses: Mapping[str, Address] | None = None) -> BrokerSettings:
-    """The settings. `addresses`: {listener: (host, port)} in place of `listeners`. Raises `UsageProblemError`."""
-    texts = {name: one.text.strip() for name, one in given.items() if name not in _NUMBERS}
-    if addresses is None:
-        addresses = addresses_of("listeners", texts.get("listeners", "")) or DEFAULT_LISTENERS
-    settings = BrokerSettings(
-        listeners_of(texts, addresses),
-        _broker_id(given),
-        texts.get("broker.rack") or None,
-        advertised_of(texts, addresses),
-        inter_broker_of(texts, addresses),
-        access=_access(given),
-    )
-    settings = replace(settings, sasl=replace(settings.sasl, tokens=_tokens(given)))
-    for name in given.keys() & _NUMBERS:
-        settings = with_number(settings, _NUMBERS[name], given[name])
-    if settings.sasl.tokens is None and any("OAUTHBEARER" in one.mechanisms for one in settings.listeners.values()):
-        raise UsageProblemError(
-            "sasl.enabled.mechanisms has OAUTHBEARER, which needs the public keys of the tokens' issuer: give"
-            f" {_TOKENS}jwks.endpoint.url."
-        )
+def settings_of(
+    given: Given, addresses: Mapping[str, Address] | None = None, problems: Problems | None = None
+) -> BrokerSettings:
+    """The settings. `addresses`: {listener: (host, port)} in place of `listeners`.
+
+    What is wrong is added to `problems`; without them it is raised, all at once, as `UsageProblemError`.
+    """
+    found = Problems() if problems is None else problems
+    settings = _settings(given, addresses, found)
+    if problems is None:
+        found.refuse()
     return settings
+
+
+def _settings(given: Given, addresses: Mapping[str, Address] | None, problems: Problems) -> BrokerSettings:
+    texts = {name: one.text.strip() for name, one in given.items() if name not in _VALUES}
+    if addresses is None:
+        addresses = DEFAULT_LISTENERS
+        with problems.noted():
+            addresses = addresses_of("listeners", texts.get("listeners", "")) or DEFAULT_LISTENERS
+    listeners = listeners_of(texts, addresses, problems)
+    settings = BrokerSettings(listeners, rack=texts.get("broker.rack") or None)
+    with problems.noted():
+        settings = replace(settings, id=_broker_id(given))
+    with problems.noted():
+        settings = replace(settings, advertised=advertised_of(texts, addresses))
+    with problems.noted():
+        settings = replace(settings, inter_broker=inter_broker_of(texts, addresses, listeners))
+    with problems.noted():
+        settings = replace(settings, access=_access(given))
+    with problems.noted():
+        settings = replace(settings, sasl=replace(settings.sasl, tokens=_tokens(given)))
+        if settings.sasl.tokens is None and any("OAUTHBEARER" in one.mechanisms for one in listeners.values()):
+            raise UsageProblemError(
+                "sasl.enabled.mechanisms has OAUTHBEARER, which needs the public keys of the tokens' issuer: give"
+                f" {_TOKENS}jwks.endpoint.url."
+            )
+    for name in sorted(given.keys() & _VALUES):
+        with problems.noted():
+            settings = with_value(settings, _VALUES[name], given[name])
+    return settings
+
+
+def checked(
+    environment: Mapping[str, str], config: Mapping[str, str], path: str, listener: Address | None = None
+) -> tuple[BrokerSettings, TakenFile]:
+    """The settings of a file and of the environment, and what became of the file's keys.
+
+    `listener`: an option's. All that is wrong is in the `problems` of the second.
+    """
+    taken = take(config, path)
+    given = dict(taken.given)
+    with taken.problems.noted():
+        given |= given_by_environment(environment)
+    if listener is not None and "listeners" in given:
+        taken.problems.add(f"{given['listeners'].said}, and --listener is given, too. Give one of them.")
+    return settings_of(given, None if listener is None else {"PLAINTEXT": listener}, taken.problems), taken
 
 
 def plan_of(
@@ -94,10 +119,8 @@ def plan_of(
 ) -> BrokerPlan:
     """A broker as its command's options, its file and the environment have it. Raises `UsageProblemError`."""
     config, path = ({}, "") if config_path is None else (read_config(config_path), config_path)
-    given = given_by_file(config, path) | given_by_environment(environment)
-    if listener is not None and "listeners" in given:
-        raise UsageProblemError(f"{given['listeners'].said}, and --listener is given, too. Give one of them.")
-    settings = settings_of(given, None if listener is None else {"PLAINTEXT": listener})
+    settings, taken = checked(environment, config, path, listener)
+    taken.problems.refuse()
     return BrokerPlan(
         lake,
         {name: (one.host, one.port) for name, one in settings.listeners.items()},
@@ -118,10 +141,11 @@ def planned_settings(plan: BrokerPlan, environment: Mapping[str, str]) -> Broker
 
 
 def _broker_id(given: Given) -> int | None:
-    ids = {_value(given, name, Whole(0, MAX_INT), None) for name in ("broker.id", "node.id") if name in given}
+    ids = {_value(given, name, Whole(-1, MAX_INT), None) for name in ("broker.id", "node.id") if name in given}
     if len(ids) > 1:
         raise UsageProblemError("broker.id and node.id differ. They are one setting: give one of them.")
-    return next(iter(ids), None)
+    found = next(iter(ids), None)
+    return None if found == -1 else found  # as Kafka's broker.id=-1: one that is free
 
 
 def _access(given: Given) -> AccessSettings:
@@ -163,14 +187,6 @@ def _tokens(given: Given) -> TokenSettings | None:
 
 def _value(given: Given, name: str, kind: Whole | Flag, default: Any) -> Any:
     return given[name].parse(name, kind) if name in given else default
-
-
-def _name(key: str) -> str:
-    """A key as the tables have it: a listener's name in lower case, as Kafka writes it there."""
-    if not key.startswith(LISTENER_PREFIX):
-        return key
-    name, _, rest = key.removeprefix(LISTENER_PREFIX).partition(".")
-    return f"{LISTENER_PREFIX}{name.lower()}.{rest}"
 
 
 def _hint(name: str, known: Iterable[str], page: str) -> str:

@@ -11,15 +11,17 @@ from tidelog.broker.base.listener_settings import (
     SecurityProtocol,
     TlsSettings,
 )
-from tidelog.broker.base.tls import VERSIONS, to_pem
+from tidelog.broker.base.setting_keys import LISTENER_PREFIX
+from tidelog.broker.base.tls import VERSIONS
 from tidelog.broker.server.listeners import Address, ListenerError, parse_address
-from tidelog.cli.broker.text_settings import LISTENER_PREFIX
+from tidelog.cli.broker.kafka_file import Problems
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.errors import InvalidConfigError
 
 MECHANISMS: Final = ("PLAIN", *DEFAULT_MECHANISMS, "OAUTHBEARER")
 # One file may configure brokers and the servers of HTTP beside them, whose settings are named in the same way.
 HTTP_SERVERS: Final = frozenset({"REGISTRY", "CONSOLE"})
+_STORES: Final = ("PEM", "PKCS12", "JKS")
 _PROTOCOLS: Final = ", ".join(SecurityProtocol)
 
 
@@ -45,20 +47,42 @@ def addresses_of(key: str, text: str) -> dict[str, Address]:
     return found
 
 
-def listeners_of(config: Mapping[str, str], addresses: Mapping[str, Address]) -> dict[str, ListenerSettings]:
-    """The listeners at these addresses, as configured. Raises `UsageProblemError`."""
-    protocols = _protocols(config)
-    _require_names(config, addresses)
-    return {name: _listener(name, address, _protocol(name, protocols), config) for name, address in addresses.items()}
+def listeners_of(
+    config: Mapping[str, str], addresses: Mapping[str, Address], problems: Problems
+) -> dict[str, ListenerSettings]:
+    """The listeners at these addresses, as configured; those that are wrong are in `problems` instead."""
+    protocols = _protocols(config, problems)
+    with problems.noted():
+        _require_names(config, addresses)
+    found = {}
+    for name, address in addresses.items():
+        with problems.noted():
+            found[name] = _listener(name, address, _protocol(name, protocols), config)
+    return found
 
 
-def inter_broker_of(config: Mapping[str, str], names: Mapping[str, object]) -> str | None:
-    """The listener that brokers ask each other on. Raises `UsageProblemError`."""
+def inter_broker_of(
+    config: Mapping[str, str], names: Mapping[str, object], listeners: Mapping[str, ListenerSettings]
+) -> str | None:
+    """The listener that brokers ask each other on: by its name, or the first of a protocol. None where neither is said.
+
+    `names`: of all listeners, of those too whose settings are wrong. Raises `UsageProblemError`.
+    """
     key = "inter.broker.listener.name"
     name = config.get(key, "").upper()
     if name and name not in names:
         raise UsageProblemError(f"{key}: {name} is none of listeners. There are {', '.join(names)}.")
-    return name or None
+    protocol = config.get("security.inter.broker.protocol", "").strip().upper()
+    if name or not protocol:
+        return name or None
+    if protocol in names:
+        return protocol
+    found = next((one for one, listener in listeners.items() if listener.protocol == protocol), None)
+    if found is None and listeners.keys() == names.keys():
+        raise UsageProblemError(
+            f"security.inter.broker.protocol: no listener is {protocol}. Name one of {', '.join(names)} as {key}."
+        )
+    return found
 
 
 def advertised_of(config: Mapping[str, str], names: Mapping[str, object]) -> dict[str, Address]:
@@ -73,14 +97,15 @@ def advertised_of(config: Mapping[str, str], names: Mapping[str, object]) -> dic
     return found
 
 
-def _protocols(config: Mapping[str, str]) -> dict[str, SecurityProtocol]:
+def _protocols(config: Mapping[str, str], problems: Problems) -> dict[str, SecurityProtocol]:
     key = "listener.security.protocol.map"
     found = {str(one): one for one in SecurityProtocol}
     for part in listed(config.get(key, "")):
         name, _, protocol = (word.strip().upper() for word in part.partition(":"))
-        if protocol not in SecurityProtocol.__members__:
-            raise UsageProblemError(f"{key}: {part!r} names no protocol. Write NAME:PROTOCOL with one of {_PROTOCOLS}.")
-        found[name] = SecurityProtocol[protocol]
+        if protocol in SecurityProtocol.__members__:
+            found[name] = SecurityProtocol[protocol]
+        else:
+            problems.add(f"{key}: {part!r} names no protocol. Write NAME:PROTOCOL with one of {_PROTOCOLS}.")
     return found
 
 
@@ -123,21 +148,25 @@ def _listener(name: str, address: Address, protocol: SecurityProtocol, config: M
 
 def _tls(name: str, protocol: SecurityProtocol, value: Callable[..., str]) -> TlsSettings:
     keystore, truststore = value("ssl.keystore.location"), value("ssl.truststore.location")
-    if not keystore:
+    chain, key, authorities = (
+        value(f"ssl.{one}") for one in ("keystore.certificate.chain", "keystore.key", "truststore.certificates")
+    )
+    if not keystore and not chain:
         raise UsageProblemError(
-            f"The listener {name} is {protocol}, which needs a certificate: name a PEM file as ssl.keystore.location."
+            f"The listener {name} is {protocol}, which needs a certificate: name a file with it and its key (PEM,"
+            " PKCS#12 or JKS) as ssl.keystore.location."
         )
-    for what, path in (("keystore", keystore), ("truststore", truststore)):
-        if value(f"ssl.{what}.type", "PEM").upper() != "PEM":
-            raise UsageProblemError(f"ssl.{what}.type: only PEM is read. {to_pem(path)}")
+    for what in ("keystore", "truststore"):
+        if (kind := value(f"ssl.{what}.type", "PEM").upper()) not in _STORES:
+            raise UsageProblemError(f"ssl.{what}.type: {kind} is none of {', '.join(_STORES)}.")
     auth: dict[str, Any] = {str(one): one for one in ClientAuth}
     # As Kafka has it: where clients log in by SASL, certificates are asked for only if that listener says so.
     asked = value("ssl.client.auth", "none", of_all=not protocol.has_sasl).lower()
     if asked not in auth:
         raise UsageProblemError(f"ssl.client.auth: {asked!r} is none of {', '.join(auth)}.")
-    if asked != "none" and not truststore:
+    if asked != "none" and not truststore and not authorities:
         raise UsageProblemError(
-            f"The listener {name} asks for clients' certificates: name a PEM file of their authorities as"
+            f"The listener {name} asks for clients' certificates: name a file of their authorities as"
             " ssl.truststore.location. Any authority of the system's could else make a principal."
         )
     versions = listed(value("ssl.enabled.protocols", ",".join(VERSIONS)))
@@ -157,6 +186,10 @@ def _tls(name: str, protocol: SecurityProtocol, value: Callable[..., str]) -> Tl
         tuple(versions),
         rules,
         checks_host=_checks_host(value),
+        keystore_password=value("ssl.keystore.password") or None,
+        truststore_password=value("ssl.truststore.password") or None,
+        keystore_pem=None if keystore else f"{chain}\n{key}\n",
+        truststore_pem=authorities or None if not truststore else None,
     )
 
 

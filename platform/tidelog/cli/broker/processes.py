@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tidelog.broker.server.listeners import parse_address
+from tidelog.cli.broker.kafka_file import take
+from tidelog.cli.broker.lake_keys import tell_of_file
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
 from tidelog.commands.logs import logging_lines
 from tidelog.log.base.errors import TidelogError
@@ -34,6 +36,7 @@ class StartFailedError(TidelogError):
 def supervise(plans: list[BrokerPlan], ready: Callable[[ReadyLine], None]) -> None:
     """Run the brokers, one process each, until SIGTERM or SIGINT. Raises `StartFailedError`."""
     with logging_lines(plans[0].log_format, plans[0].log_level, broker="-"):
+        tell_of_file(take(plans[0].config, plans[0].config_path), plans[0].config_path)
         asyncio.run(_supervise(plans, ready))
 
 

@@ -57,7 +57,8 @@ def http_settings(given: Given, listener: str, *, authenticate: bool) -> HttpLis
     )
     keystore = _text(given, listener, "ssl.keystore.location")
     password = _text(given, listener, "ssl.key.password")
-    tls = TlsSettings(keystore, password or None) if keystore else None
+    of_store = _text(given, listener, "ssl.keystore.password")
+    tls = TlsSettings(keystore, password or None, keystore_password=of_store or None) if keystore else None
     bounds = settings.bounds
     return HttpListenerSettings(
         access, tls, HttpBounds(bounds.max_connections, bounds.max_connections_per_ip, bounds.idle_s)

@@ -19,6 +19,8 @@ from tidelog.broker.broker import Broker
 from tidelog.broker.server.listeners import shown
 from tidelog.broker.server.metrics import serve_metrics
 from tidelog.cli.broker.configuration import given_by_environment, given_by_file, planned_settings
+from tidelog.cli.broker.kafka_file import take
+from tidelog.cli.broker.lake_keys import take_lake_keys, tell_of_file
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
 from tidelog.cli.broker.processes import KeptProcess
@@ -44,7 +46,7 @@ def serve(plan: BrokerPlan, ready: Callable[[ReadyLine], None], *, tied: bool = 
     `tied`: it stops, too, when standard input ends, so that it does not outlive the process that started it.
     Raises `UsageProblemError`, `ListenerError`, and what opening the lake raises.
     """
-    settings = planned_settings(plan, os.environ)
+    settings, taken = planned_settings(plan, os.environ), take(plan.config, plan.config_path)
     _allow_many_sockets()
     _share_freed_memory()
     sys.setswitchinterval(_SWITCH_S)
@@ -53,6 +55,9 @@ def serve(plan: BrokerPlan, ready: Callable[[ReadyLine], None], *, tied: bool = 
         Lake(plan.lake, options=plan.store) as lake,
         asyncio.Runner(loop_factory=_loop) as runner,
     ):
+        if not tied:
+            tell_of_file(taken, plan.config_path)
+        take_lake_keys(lake, taken.lake)
         runner.run(_serve(lake, settings, plan, ready, lines, tied))
 
 

@@ -1,11 +1,12 @@
 """How brokers are shown: a row each, and JSON documents."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import RenderableType
 
+from tidelog.cli.broker.kafka_file import KeyRow
 from tidelog.cluster.model import ClusterState, RegisteredBroker
 from tidelog.commands.terminal import DASH, table
 
@@ -45,3 +46,13 @@ def brokers_table(cluster: ClusterState, shown: ClusterState | None = None) -> R
             for _, one in sorted((shown or cluster).brokers.items())
         ],
     )
+
+
+def keys_json(rows: Sequence[KeyRow]) -> list[dict[str, str]]:
+    """Keys of a broker's file as JSON documents."""
+    return [{"key": row.key, "value": row.value, "becomes": row.fate.value, "why": row.why} for row in rows]
+
+
+def keys_table(rows: Sequence[KeyRow]) -> RenderableType:
+    """A row for each key of a broker's file."""
+    return table(["KEY", "VALUE", "BECOMES", "WHY"], [(r.key, r.value or DASH, r.fate.value, r.why) for r in rows])

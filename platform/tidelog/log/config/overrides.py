@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from tidelog.log.base.errors import InvalidConfigError
-from tidelog.log.base.typed_values import hint
+from tidelog.log.base.typed_values import Whole, hint
 from tidelog.log.config.key_type import Key
 
 
@@ -28,8 +28,11 @@ class Settings:
 
     KEYS: ClassVar[Mapping[str, Key[Any]]] = {}
     REFUSED: ClassVar[Mapping[str, str]] = {}
+    REFUSED_BEGINNINGS: ClassVar[Mapping[str, str]] = {}
     # another accepted name of a key -> its name
     ALIASES: ClassVar[Mapping[str, str]] = {}
+    # another accepted name of a key, in other units -> its name, and how many of its units one of them is
+    SCALED: ClassVar[Mapping[str, tuple[str, int]]] = {}
     # names of keys that belong elsewhere -> where and how they are called there
     ELSEWHERE: ClassVar[Mapping[str, str]] = {}
     LEVEL: ClassVar[str] = ""
@@ -42,8 +45,24 @@ class Settings:
         return self.own[name] if name in self.own else self.inherited.get(name, default)
 
     @classmethod
+    def _refusal(cls, name: str) -> str | None:
+        """Why a key that is none here would do nothing; None for one that nobody knows."""
+        begun = (why for begin, why in cls.REFUSED_BEGINNINGS.items() if name.startswith(begin))
+        return cls.REFUSED.get(name) or next(begun, None)
+
+    @classmethod
     def _is_refused(cls, name: str) -> bool:
-        return cls.ALIASES.get(name, name) in cls.REFUSED
+        return not cls.knows(name) and cls._refusal(name) is not None
+
+    @classmethod
+    def knows(cls, name: str) -> bool:
+        """Whether it is the name of a key, or another name of one."""
+        return name in cls.KEYS or name in cls.ALIASES or name in cls.SCALED
+
+    @classmethod
+    def key_of(cls, name: str) -> Key[Any]:
+        """The key of that name, or other name. Raises `InvalidConfigError` when it is refused or unknown."""
+        return cls._key(name)
 
     def _is_set(self, name: str) -> bool:
         return name in self.own or name in self.inherited
@@ -65,18 +84,18 @@ class Settings:
     @classmethod
     def _key(cls, name: str) -> Key[Any]:
         """Return the key of that name or alias; raise InvalidConfigError when it is refused or unknown."""
-        name = cls.ALIASES.get(name, name)
+        name = cls.SCALED[name][0] if name in cls.SCALED else cls.ALIASES.get(name, name)
         if name in cls.KEYS:
             return cls.KEYS[name]
-        if name in cls.REFUSED:
+        if name not in cls.ELSEWHERE and (why := cls._refusal(name)) is not None:
             raise InvalidConfigError(
-                f"Configuration {name} is refused, because it would do nothing: {cls.REFUSED[name]}. Leave it out."
+                f"Configuration {name} is refused, because it would do nothing: {why}. Leave it out."
             )
         if name in cls.ELSEWHERE:
             raise InvalidConfigError(
                 f"Configuration {name} is no key of a {cls.LEVEL}, so it would do nothing. {cls.ELSEWHERE[name]}"
             )
-        known = [*cls.KEYS, *cls.ALIASES, *cls.REFUSED]
+        known = [*cls.KEYS, *cls.ALIASES, *cls.SCALED, *cls.REFUSED]
         advice = hint(name, known, "configuration")
         raise InvalidConfigError(
             f"Unknown {cls.LEVEL} configuration {name!r}: a key that nothing reads would do nothing. {advice}"
@@ -88,12 +107,25 @@ class Settings:
         values: dict[str, Any] = {}
         for name, text in mapping.items():
             key = cls._key(name)
-            value = key.parse(text)
+            value = key.parse(cls._in_units(name, text))
             if values.setdefault(key.name, value) != value:
                 raise InvalidConfigError(
                     f"Configuration {key.name} is set twice, under two names and to different values. Set it once."
                 )
         return values
+
+    @classmethod
+    def _in_units(cls, name: str, text: str) -> str:
+        """The value of a key's other name in the key's own units; a negative one means the same in all."""
+        if name not in cls.SCALED or not isinstance(text, str):
+            return text
+        try:
+            number = Whole(bits=32).parse(text.strip())
+        except ValueError:
+            raise InvalidConfigError(
+                f"Invalid value {text.strip()} for configuration {name}: Not a number of type INT. Give a whole number."
+            ) from None
+        return str(number if number < 0 else number * cls.SCALED[name][1])
 
     def _changed(self, changes: Mapping[str, str | None]) -> dict[str, Any]:
         """Return the own values after changes; None takes a key's own value away.

@@ -1,6 +1,7 @@
 """Kafka's configuration keys that mean nothing in a lake, with the reason that an error gives.
 
-They are refused, not ignored: a key that does nothing hides from its owner that it does nothing.
+They are refused, not ignored: a key that does nothing hides from its owner that it does nothing. Those of
+brokers, which a lake refuses, too, are in `kafka_brokers`.
 """
 
 from typing import Final
@@ -33,35 +34,5 @@ REFUSED_FOR_TOPICS: Final = {
     "remote.storage.enable": _NO_TIERS,
     "segment.index.bytes": _WHOLE_FILES,
     "segment.jitter.ms": "no segment is rolled by a timer: each append writes its own, and merging is a job",
-    "unclean.leader.election.enable": _NO_REPLICAS,
-}
-
-_IN_MS = "a lake has one name for each default; set {0}"
-
-# lake key (a broker's, in Kafka) -> why it is refused
-REFUSED_FOR_LAKES: Final = {
-    "advertised.listeners": "clients connect to no listener: they share only the storage",
-    "default.replication.factor": _NO_REPLICAS,
-    "listeners": "clients connect to no listener: they share only the storage",
-    "log.cleaner.enable": "compaction is a job that runs when it is submitted",
-    "log.dir": "the lake's address is its folder",
-    "log.dirs": "the lake's address is its folder",
-    "log.flush.interval.messages": _SYNCED,
-    "log.flush.interval.ms": _SYNCED,
-    "log.flush.scheduler.interval.ms": _SYNCED,
-    "log.index.interval.bytes": _WHOLE_FILES,
-    "log.index.size.max.bytes": _WHOLE_FILES,
-    "log.message.downconversion.enable": _ONE_FORMAT,
-    "log.message.format.version": _ONE_FORMAT,
-    "log.message.timestamp.difference.max.ms": "Kafka 4 dropped it for log.message.timestamp.before.max.ms and "
-    "log.message.timestamp.after.max.ms: set those",
-    "log.preallocate": _WHOLE_FILES,
-    "log.retention.check.interval.ms": "retention is a job: its schedule says how often it looks",
-    "log.retention.hours": _IN_MS.format("log.retention.ms"),
-    "log.retention.minutes": _IN_MS.format("log.retention.ms"),
-    "log.roll.hours": _IN_MS.format("log.roll.ms"),
-    "log.roll.jitter.hours": "no segment is rolled by a timer: each append writes its own, and merging is a job",
-    "log.roll.jitter.ms": "no segment is rolled by a timer: each append writes its own, and merging is a job",
-    "offsets.topic.replication.factor": _NO_REPLICAS,
     "unclean.leader.election.enable": _NO_REPLICAS,
 }

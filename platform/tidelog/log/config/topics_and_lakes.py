@@ -13,9 +13,10 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.base.typed_values import MAX_LONG, Choice, Flag, NameList, Number, Text, names
+from tidelog.log.config.kafka_brokers import OF_BROKERS, PASSED_OVER, PASSED_OVER_BEGINNINGS
 from tidelog.log.config.key_type import Key, RootAddress, int_of, long_of
 from tidelog.log.config.overrides import Settings, keys_of
-from tidelog.log.config.refused import REFUSED_FOR_LAKES, REFUSED_FOR_TOPICS
+from tidelog.log.config.refused import REFUSED_FOR_TOPICS
 from tidelog.log.delta.written_schemas import KINDS
 
 _HOUR_MS: Final = 3_600_000
@@ -303,8 +304,14 @@ class LakeConfig(Settings):
     """A lake's configuration: its own keys, and the defaults that topics take, under a broker's names for them."""
 
     LEVEL = "lake"
-    REFUSED = REFUSED_FOR_LAKES
+    REFUSED = PASSED_OVER
+    REFUSED_BEGINNINGS = PASSED_OVER_BEGINNINGS
     ALIASES: ClassVar[Mapping[str, str]] = {"log.message.timestamp.type": "message.timestamp.type"}
+    SCALED: ClassVar[Mapping[str, tuple[str, int]]] = {
+        "log.retention.hours": ("log.retention.ms", _HOUR_MS),
+        "log.retention.minutes": ("log.retention.ms", 60_000),
+        "log.roll.hours": ("log.roll.ms", _HOUR_MS),
+    }
 
     access_root = Key(
         "",
@@ -380,7 +387,11 @@ LakeConfig.ELSEWHERE = {
     else "Each topic sets it for itself, as its values have a schema of their own."
     for key in TopicConfig.KEYS.values()
     if key.name not in LakeConfig.KEYS
-}
+} | dict.fromkeys(
+    OF_BROKERS,
+    "It is a setting of a broker, which takes it at its start: put it into the file of 'tidelog broker start --config'"
+    " (docs/brokers.md).",
+)
 TopicConfig.ELSEWHERE = {
     key.lake_name: f"It is the lake's default; a topic's own key is {key.name}."
     for key in TopicConfig.KEYS.values()

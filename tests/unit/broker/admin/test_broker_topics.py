@@ -231,6 +231,15 @@ def test_topics_are_deleted_and_gone_at_once(lake, requests, version):
     assert gone.error_code is ErrorCode.unknown_topic_or_partition
 
 
+def test_a_broker_that_is_told_so_deletes_no_topic(lake):
+    lake.create_topic("a")
+    with Requests(lake, deletes_topics=False) as requests:
+        asked = {"topics": [{"name": "a"}], "timeout": 1000}
+        (told,) = requests.ask(ApiKey.DELETE_TOPICS, 6, asked).responses
+    assert told.error_code is ErrorCode.topic_deletion_disabled
+    assert lake.topics() == ["a"]
+
+
 def test_a_topic_is_deleted_by_id_and_no_other_that_has_its_name_since(lake, requests):
     first = UUID(lake.create_topic("t").id)
     requests.ask(ApiKey.METADATA, 12, {"topics": [{"topic_id": first, "name": None}]})

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tidelog.broker.base.setting_keys import OF_BROKERS, SETTINGS
 from tidelog.broker.base.settings import Bounds
 from tidelog.cli.broker.configuration import given_by_environment, settings_of
-from tidelog.cli.broker.environment import SETTINGS
-from tidelog.cli.broker.text_settings import OF_BROKERS
+from tidelog.log.base.typed_values import Flag
 
 ROOT = Path(__file__).parents[4]
 
@@ -23,9 +23,8 @@ def test_the_page_lists_each_setting_with_its_default_and_meaning():
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: one.name)
 def test_each_setting_counts(setting):
-    changed = settings_of(given_by_environment({setting.variable: "4321"}))
-    group = getattr(changed, setting.group) if setting.group else changed
-    assert getattr(group, setting.field) * setting.per == 4321
+    text = "false" if isinstance(setting.kind, Flag) else "4321"
+    assert setting.text_of(settings_of(given_by_environment({setting.variable: text}))) == text != setting.default()
 
 
 def test_each_bound_is_a_setting():

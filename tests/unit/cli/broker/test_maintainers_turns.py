@@ -38,7 +38,7 @@ def test_a_turn_is_given_back_at_the_end():
 
 def test_a_follower_is_its_mirrors_to_maintain():
     clock = FakeClock()
-    with Lake("memory://follower", clock=clock) as lake, Turn(lake.storage, clock, SystemIds()) as turn:
+    with Lake("memory://turns-of-a-follower", clock=clock) as lake, Turn(lake.storage, clock, SystemIds()) as turn:
         lake.ensure_lake()
         assert is_due(lake, turn)
         lake.follow(Follows("memory://source"))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tidelog.log.base.errors import InvalidConfigError
-from tidelog.log.config.refused import REFUSED_FOR_LAKES
+from tidelog.log.config.kafka_brokers import OF_BROKERS, PASSED_OVER
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 
 # topic key -> the broker's name of its default (Kafka's ServerTopicConfigSynonyms; tidelog's own keep their name)
@@ -117,12 +117,51 @@ def test_a_value_that_a_key_does_not_take(key: str, text: str, reason: str) -> N
     assert str(error.value).startswith(f"Invalid value {text} for configuration {key}: {reason}. Give ")
 
 
-@pytest.mark.parametrize("key", sorted(REFUSED_FOR_LAKES))
+@pytest.mark.parametrize("key", sorted(PASSED_OVER.keys() - LakeConfig.KEYS))
 def test_a_brokers_keys_that_would_do_nothing_are_refused_with_the_reason(key: str) -> None:
     with pytest.raises(InvalidConfigError) as error:
         LakeConfig.parse({key: "1"})
     assert str(error.value).startswith(f"Configuration {key} is refused, because it would do nothing: ")
-    assert REFUSED_FOR_LAKES[key] in str(error.value)
+    assert PASSED_OVER[key] in str(error.value)
+
+
+@pytest.mark.parametrize("key", sorted(OF_BROKERS))
+def test_a_setting_of_brokers_is_named_as_one(key: str) -> None:
+    with pytest.raises(InvalidConfigError, match=r"is no key of a lake.*put it into the file of 'tidelog broker start"):
+        LakeConfig.parse({key: "1"})
+
+
+@pytest.mark.parametrize("key", ["zookeeper.connect", "confluent.license.topic", "remote.log.reader.threads"])
+def test_families_of_brokers_keys_are_refused_with_their_reason(key: str) -> None:
+    with pytest.raises(InvalidConfigError, match="is refused, because it would do nothing: "):
+        LakeConfig.parse({key: "1"})
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "found"),
+    [
+        ("log.retention.hours", "2", {"log.retention.ms": "7200000"}),
+        ("log.retention.hours", "-1", {"log.retention.ms": "-1"}),
+        ("log.retention.minutes", "3", {"log.retention.ms": "180000"}),
+        ("log.roll.hours", "1", {"log.roll.ms": "3600000"}),
+    ],
+)
+def test_other_units_of_a_key_set_it(key: str, text: str, found: dict[str, str]) -> None:
+    assert LakeConfig.parse({key: text}).overrides == found
+    assert LakeConfig.parse(found).merged({key: None}).overrides == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"log.retention.hours": "two"}, "Invalid value two for configuration log.retention.hours: Not a number of"),
+        ({"log.roll.hours": "0"}, "Invalid value 0 for configuration log.roll.ms: Value must be at least 1"),
+        ({"log.retention.hours": "1", "log.retention.ms": "1"}, "is set twice, under two names"),
+    ],
+)
+def test_other_units_of_a_key_that_it_does_not_take(given: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidConfigError, match=said):
+        LakeConfig.parse(given)
 
 
 def test_other_keys_are_refused_with_the_one_that_is_meant() -> None:

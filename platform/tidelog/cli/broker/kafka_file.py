@@ -1,0 +1,242 @@
+"""A broker's file of Kafka's keys: what becomes of each, and all that is wrong with it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from tidelog.broker.base.setting_keys import ALL_SETTINGS, LISTENER_PREFIX, OF_LISTENERS
+from tidelog.cli.broker.environment import GivenSetting
+from tidelog.commands.failures import UsageProblemError
+from tidelog.connect.config.providers import ConfigProviders
+from tidelog.connect.data.errors import ConnectError
+from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.base.typed_values import nearest
+from tidelog.log.config.kafka_brokers import PASSED_OVER, why_passed_over
+from tidelog.log.config.topics_and_lakes import LakeConfig
+
+# Classes whose rules are those of the lake's ACLs. Another one's rights would hold no more.
+_AUTHORIZERS: Final = (
+    "",
+    "kafka.security.auth.SimpleAclAuthorizer",
+    "kafka.security.authorizer.AclAuthorizer",
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "io.confluent.kafka.security.authorizer.ConfluentServerAuthorizer",
+)
+# Spelt so much alike, an unknown key is a mistake; another one may be a plugin's.
+_ALIKE: Final = 0.9
+# What a key's name has whose value nobody is to see.
+_SECRET_WORDS: Final = (
+    "password",
+    "secret",
+    "jaas",
+    "keystore.key",
+    "passphrase",
+    "credential",
+    "license",
+    "token.master",
+)
+# Kafka's order of keys for one value: the first that is there counts.
+_FIRST_COUNTS: Final = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+)
+
+
+class Fate(StrEnum):
+    """What becomes of a key."""
+
+    USED = "used"
+    LAKE = "the lake's"
+    PASSED_OVER = "passed over"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A key of a file: its value as it may be shown, its fate, and the key's meaning or the reason."""
+
+    key: str
+    value: str
+    fate: Fate
+    why: str
+
+
+@dataclass(slots=True)
+class Problems:
+    """All that is wrong, to be said at once."""
+
+    found: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note what the block refuses, and go on."""
+        try:
+            yield
+        except (UsageProblemError, InvalidConfigError) as e:
+            self.add(str(e))
+
+    def add(self, said: str) -> None:
+        """Note it, once."""
+        if said not in self.found:
+            self.found.append(said)
+
+    def refuse(self) -> None:
+        """Raise `UsageProblemError` with all of them, if there are any."""
+        if len(self.found) == 1:
+            raise UsageProblemError(self.found[0])
+        if self.found:
+            lines = "".join(f"\n- {one}" for one in self.found)
+            raise UsageProblemError(f"{len(self.found)} things are wrong with the broker's settings:{lines}")
+
+
+@dataclass(slots=True)
+class TakenFile:
+    """What a file says. `given`: settings of the broker; `lake`: keys of the lake; `rows`: what became of each key."""
+
+    given: dict[str, GivenSetting] = field(default_factory=dict)
+    lake: dict[str, str] = field(default_factory=dict)
+    rows: list[KeyRow] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
+
+    def passed_over(self) -> str:
+        """The keys that were passed over and why, as one line; "" for none."""
+        by_reason: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.fate is Fate.PASSED_OVER:
+                by_reason.setdefault(row.why, []).append(row.key)
+        return "; ".join(f"{', '.join(keys)}: {why}" for why, keys in by_reason.items())
+
+
+def take(config: Mapping[str, str], path: str) -> TakenFile:
+    """What becomes of each key of a file. Its `problems` are not raised."""
+    taken = TakenFile()
+    try:
+        config = ConfigProviders(config).resolved(config).config
+    except ConnectError as e:
+        taken.problems.add(f"{path}: {e}")
+    unheard = _unheard(config)
+    for key, text in config.items():
+        row = _row(key, text, config, path, unheard, taken)
+        taken.rows.append(row)
+        if row.fate is Fate.WRONG:
+            taken.problems.add(row.why)
+    if taken.lake:
+        with taken.problems.noted():
+            LakeConfig.parse({key: value for key, value in taken.lake.items() if key not in _wrong_keys(taken)})
+    return taken
+
+
+def _row(
+    key: str, text: str, config: Mapping[str, str], path: str, unheard: frozenset[str], taken: TakenFile
+) -> KeyRow:
+    name = named(key)
+    listener, bare = _parts(name)
+
+    def row(fate: Fate, why: str) -> KeyRow:
+        return KeyRow(key, shown(key, text), fate, why)
+
+    if listener is not None and listener.upper() in unheard:
+        return row(Fate.PASSED_OVER, f"the listener {listener.upper()} is not one of this broker's")
+    if (why := _refusal(bare, text, path)) is not None:
+        return row(Fate.WRONG, why)
+    if bare in (_OF_LISTENERS if listener is not None else ALL_SETTINGS):
+        if name in ("listeners", "advertised.listeners"):
+            text = _without(text, controller_names(config))
+        if text.strip() or name != "listeners":
+            taken.given[name] = GivenSetting(text, f"{path} has {key}")
+        return row(Fate.USED, ALL_SETTINGS[bare].meaning)
+    if listener is not None and bare in ALL_SETTINGS:
+        return row(Fate.PASSED_OVER, f"{bare} counts for all listeners together: give it without the listener's name")
+    if listener is None and LakeConfig.knows(bare) and bare not in PASSED_OVER:
+        return _lake_row(key, text, config, path, taken)
+    # A mechanism's name may come before what is the mechanism's own: scram-sha-256.sasl.jaas.config.
+    of_mechanism = bare.partition(".")[2] if listener is not None else ""
+    if (why := why_passed_over(bare) or why_passed_over(of_mechanism)) is not None:
+        return row(Fate.PASSED_OVER, why)
+    if bare in LakeConfig.ELSEWHERE:
+        return row(Fate.WRONG, f"{path} has {key}, which is a topic's key. {LakeConfig.ELSEWHERE[bare]}")
+    near = nearest(bare, {*ALL_SETTINGS, *LakeConfig.KEYS, *PASSED_OVER}, _ALIKE)
+    if near is not None:
+        return row(Fate.WRONG, f"{path} has {key}, which is no setting of a broker. Do you mean {near}?")
+    return row(Fate.PASSED_OVER, "neither Kafka nor tidelog has such a key: it may be a plugin's")
+
+
+def _lake_row(key: str, text: str, config: Mapping[str, str], path: str, taken: TakenFile) -> KeyRow:
+    for order in _FIRST_COUNTS:
+        first = next((one for one in order if one in config), key)
+        if key in order and key != first:
+            return KeyRow(key, text, Fate.PASSED_OVER, f"{first} comes before it")
+    try:
+        LakeConfig.parse({key: text})
+    except InvalidConfigError as e:
+        return KeyRow(key, text, Fate.WRONG, f"{path}: {e}")
+    taken.lake[key] = text
+    found = LakeConfig.key_of(key)
+    return KeyRow(key, text, Fate.LAKE, found.doc if found.name == key else f"Sets {found.name}. {found.doc}")
+
+
+def _wrong_keys(taken: TakenFile) -> set[str]:
+    return {row.key for row in taken.rows if row.fate is Fate.WRONG}
+
+
+def _refusal(bare: str, text: str, path: str) -> str | None:
+    """What is wrong with a key that can't be passed over in silence: what it asks for must not be left out."""
+    if bare == "authorizer.class.name" and text.strip() not in _AUTHORIZERS:
+        return (
+            f"{path} has {bare}={text.strip()}, whose rights would not hold here: ACLs of the lake do ('tidelog acl"
+            " add'). Take the line out once they say who may do what."
+        )
+    if bare == "process.roles" and text.strip() and "broker" not in [one.strip() for one in text.split(",")]:
+        return (
+            f"{path} has {bare}={text.strip()}: it is the file of a controller, of which a lake has none. Start the"
+            " brokers by theirs."
+        )
+    return None
+
+
+def _unheard(config: Mapping[str, str]) -> frozenset[str]:
+    """Names of listeners that a file knows and this broker does not have: controllers', and those of other brokers."""
+
+    def listed(key: str, separator: str) -> set[str]:
+        return {one.partition(separator)[0].strip().upper() for one in config.get(key, "").split(",")} - {""}
+
+    controllers = controller_names(config)
+    if not config.get("listeners"):
+        return frozenset(controllers)
+    return frozenset(controllers | (listed("listener.security.protocol.map", ":") - listed("listeners", "://")))
+
+
+def _without(listeners: str, names: set[str]) -> str:
+    """Those of the listeners that have none of these names."""
+    return ",".join(one for one in listeners.split(",") if one.partition("://")[0].strip().upper() not in names)
+
+
+def controller_names(config: Mapping[str, Any]) -> set[str]:
+    """The names of controllers' listeners, which brokers don't have."""
+    return {one.strip().upper() for one in config.get("controller.listener.names", "").split(",")} - {""}
+
+
+def named(key: str) -> str:
+    """A key as the tables have it: a listener's name in lower case, as Kafka writes it there."""
+    if not key.startswith(LISTENER_PREFIX):
+        return key
+    name, _, rest = key.removeprefix(LISTENER_PREFIX).partition(".")
+    return f"{LISTENER_PREFIX}{name.lower()}.{rest}"
+
+
+def _parts(name: str) -> tuple[str | None, str]:
+    """The listener that a key is of, None for none, and the rest."""
+    if not name.startswith(LISTENER_PREFIX):
+        return None, name
+    listener, _, bare = name.removeprefix(LISTENER_PREFIX).partition(".")
+    return listener, bare
+
+
+def shown(key: str, text: str) -> str:
+    """A value as it may be shown."""
+    return "(hidden)" if text and any(word in key for word in _SECRET_WORDS) else text
+
+
+_OF_LISTENERS: Final = frozenset(one.name for one in OF_LISTENERS)
