@@ -8,6 +8,7 @@ that a run that was stopped, by Ctrl-C or a lost network, is gone on with by the
 import hashlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VENV, LOGS = ROOT / ".venv", ROOT / "build/setup"
 PYTHON = VENV / "bin/python"
 _TELLS_EVERY_S = 10.0
+_ENDS_WITHIN_S = 5.0
 # The modules of tests/support that say what is installed for tests.
 _INSTALL = ("axe", "installing", "kafka_clients", "kafka_programs", "tools")
 
@@ -51,7 +54,7 @@ class SetupError(Exception):
 class Step:
     """One thing to install. `after`: steps that must be done before. `depends`: what makes it be done again.
 
-    `seconds`: about how long it takes, from the network and not from a cache.
+    `seconds`: about how long it takes, from the network and not from a cache. `within`: steps that install all of it.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Step:
     run: Callable[["Step"], None]
     depends: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
 
     @property
     def stamp(self) -> Path:
@@ -79,25 +83,68 @@ class Step:
     @property
     def is_done(self) -> bool:
         """Whether nothing is to do."""
-        return self.stamp.exists() and self.stamp.read_text() == self.wanted
+        stamps = (self.stamp.with_name(name) for name in (self.name, *self.within))
+        return any(stamp.exists() and stamp.read_text() == self.wanted for stamp in stamps)
+
+    @property
+    def last_words(self) -> list[str]:
+        """The last lines of its log."""
+        return self.log.read_text(errors="replace").splitlines()[-30:] if self.log.exists() else []
+
+
+class Programs:
+    """The programs that steps run. Each has a process group of its own, so that Ctrl-C reaches only this process,
+    which then ends them all and starts no more.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = set[subprocess.Popen[bytes]]()
+        self.stopped = False
+
+    def run(self, command: Sequence[str | Path], log: Path, environment: Mapping[str, str]) -> int:
+        """Run a command to its end, its words added to `log`; the exit code. Raises `SetupError` once stopped."""
+        with open(log, "ab") as words, self._lock:
+            if self.stopped:
+                raise SetupError("stopped")
+            program = subprocess.Popen(
+                [str(word) for word in command],
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=words,
+                start_new_session=True,
+            )
+            self._running.add(program)
+        try:
+            return program.wait()
+        finally:
+            with self._lock:
+                self._running.discard(program)
+
+    def stop(self) -> None:
+        """End what runs, with all that it has started."""
+        with self._lock:
+            self.stopped = True
+            running = [*self._running]
+        for number in (signal.SIGINT, signal.SIGKILL):
+            for program in running:
+                if program.poll() is None:
+                    os.killpg(program.pid, number)
+            for program in running:
+                with suppress(subprocess.TimeoutExpired):
+                    program.wait(_ENDS_WITHIN_S)
+
+
+PROGRAMS = Programs()
 
 
 def run(step: Step, command: Sequence[str | Path], **environment: str) -> None:
     """Run a command of a step. Raises `SetupError` with its last words."""
-    with open(step.log, "ab") as log:
-        started = log.tell()
-        done = subprocess.run(
-            [str(word) for word in command],
-            cwd=ROOT,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            check=False,
-        )
-    if done.returncode:
-        words = step.log.read_bytes()[started:].decode(errors="replace").splitlines()[-30:]
-        raise SetupError(f"{step.says}: failed; its own words, all of them in {step.log.relative_to(ROOT)}:", *words)
+    if PROGRAMS.run(command, step.log, environment):
+        kept = step.log.relative_to(ROOT)
+        raise SetupError(f"{step.says}: failed; its own words, all of them in {kept}:", *step.last_words)
 
 
 # --- Python's packages -------------------------------------------------------------------------------------
@@ -116,7 +163,11 @@ OF_PIP: Mapping[str, str | None] = {
     "default-timeout": "UV_HTTP_TIMEOUT",
     "retries": "UV_HTTP_RETRIES",
     "no-cache-dir": "UV_NO_CACHE",
+    "config-file": None,
     "cache-dir": None,
+    "break-system-packages": None,
+    "log": None,
+    "resume-retries": None,
     "disable-pip-version-check": None,
     "no-input": None,
     "no-color": None,
@@ -147,6 +198,8 @@ def uv_environment(configuration: str) -> dict[str, str] | None:
             return None
         if variable := OF_PIP[key]:
             variables[variable] = " ".join(value.strip().strip("'\"").replace("\\n", " ").split())
+    if "UV_FIND_LINKS" in variables:
+        variables["UV_FIND_LINKS"] = variables["UV_FIND_LINKS"].replace(" ", ",")
     if "UV_INDEX" in variables:
         variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as pip, which takes the best version of all indexes
     return variables
@@ -158,19 +211,28 @@ def install(extra: str) -> Callable[[Step], None]:
     def by(step: Step) -> None:
         pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--no-input"]
         wanted = ("-e", f".[{extra}]")
+        # An installer that was killed may leave a package that only looks whole: then all are installed again.
+        begun = step.stamp.with_name("packages.begun")
+        again = begun.exists()
+        begun.touch()
         asked = subprocess.run([*map(str, pip), "config", "list"], capture_output=True, text=True, check=False)
         variables = uv_environment(asked.stdout) if asked.returncode == 0 else None
         if variables is not None:
             try:
                 run(step, [*pip, "install", "--quiet", "uv>=0.9"])
-                # An installation of a clone of before, in another place, counts for uv as this one.
-                uv = [VENV / "bin/uv", "pip", "install", "--python", PYTHON]
-                run(step, [*uv, *wanted], VIRTUAL_ENV=str(VENV), **variables)
+                # What the user has set for uv itself goes before what is set for pip.
+                own = {name: value for name, value in variables.items() if name not in os.environ}
+                uv = [VENV / "bin/uv", "pip", "install", "--python", PYTHON, *(["--reinstall"] if again else [])]
+                run(step, [*uv, *wanted], VIRTUAL_ENV=str(VENV), **own)
+                begun.unlink()
                 return
             except SetupError as error:
+                if PROGRAMS.stopped:
+                    raise
                 with open(step.log, "a") as log:
                     log.write(f"uv failed, so pip installs: {error}\n")
-        run(step, [*pip, "install", *wanted])
+        run(step, [*pip, "install", *(["--force-reinstall"] if again else []), *wanted])
+        begun.unlink()
 
     return by
 
@@ -238,18 +300,31 @@ def install_tools(*programs: str) -> Callable[[Step], None]:
 
 # --- the steps of a part -----------------------------------------------------------------------------------
 
+# Each part's extra in pyproject.toml, which holds the extras before it, and about how long it takes.
+EXTRAS: Mapping[str, tuple[str, int]] = {"demo": ("demo", 60), "demo-kafka": ("demo-kafka", 70), "test": ("dev", 120)}
+
 
 def steps_of(part: str) -> list[Step]:
-    """What a part needs, in an order in which it could be done one after another. Raises `SetupError`."""
+    """What a part needs, in an order in which it could be done one after another. Raises `SetupError`.
+
+    A part has the packages of those before it, so that it counts for them as well.
+    """
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(pyproject)["project"]
     packages = str((project["dependencies"], project["optional-dependencies"], project["scripts"], project["version"]))
     python = (packages, sys.version, (ROOT / ".ci/parts.py").read_text(encoding="utf-8"))
-    extras = {"demo": "demo", "demo-kafka": "demo-kafka", "test": "dev"}
-    if part not in extras:
-        raise SetupError(f"'{part}' is no part of the work: give one of {', '.join(extras)}.")
-    seconds = {"demo": 60, "demo-kafka": 70, "test": 120}[part]
-    packages_step = Step(f"packages-{part}", f"Python's packages for '{part}'", seconds, install(extras[part]), python)
+    if part not in EXTRAS:
+        raise SetupError(f"'{part}' is no part of the work: give one of {', '.join(EXTRAS)}.")
+    extra, seconds = EXTRAS[part]
+    larger = [*EXTRAS][[*EXTRAS].index(part) + 1 :]
+    packages_step = Step(
+        f"packages-{part}",
+        f"Python's packages for '{part}'",
+        seconds,
+        install(extra),
+        python,
+        within=tuple(f"packages-{name}" for name in larger),
+    )
     delta = Step("delta", "Delta's jars for Spark", 15, fetch_jars(_DELTA), python, (packages_step.name,))
     if part != "test":
         return [packages_step, delta]
@@ -275,22 +350,27 @@ class Progress:
 
     tell: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
-    going: dict[str, tuple[str, float]] = field(default_factory=dict)
+    going: dict[str, tuple[Step, float]] = field(default_factory=dict)
     over: threading.Event = field(default_factory=threading.Event)
 
     def begin(self, step: Step) -> None:
-        self.going[step.name] = (step.says, self.clock())
+        self.going[step.name] = (step, self.clock())
         self.tell(f"{step.says} (about {step.seconds} s from the network) ...")
 
     def end(self, step: Step) -> None:
-        says, since = self.going.pop(step.name)
-        self.tell(f"{says}: done in {self.clock() - since:.0f} s")
+        _, since = self.going.pop(step.name)
+        self.tell(f"{step.says}: done in {self.clock() - since:.0f} s")
+
+    def tell_lasting(self) -> None:
+        """Tell how long each step has lasted by now, and what its program has said last."""
+        now = self.clock()
+        for step, since in list(self.going.values()):
+            said = step.last_words[-1:]
+            self.tell(f"{step.says}: {now - since:.0f} s{''.join(f'; {line.strip()[:70]}' for line in said)}")
 
     def keep_telling(self) -> None:
         while not self.over.wait(_TELLS_EVERY_S):
-            now = self.clock()
-            if lasting := [f"{says} ({now - since:.0f} s)" for says, since in list(self.going.values())]:
-                self.tell(f"still at it: {', '.join(lasting)}")
+            self.tell_lasting()
 
 
 def do_all(steps: Sequence[Step], tell: Callable[[str], None]) -> list[SetupError]:
@@ -306,6 +386,7 @@ def do_all(steps: Sequence[Step], tell: Callable[[str], None]) -> list[SetupErro
                 for step in [step for step in waiting.values() if not todo.keys() & {*step.after}]:
                     progress.begin(waiting.pop(step.name))
                     step.log.parent.mkdir(parents=True, exist_ok=True)
+                    step.stamp.parent.mkdir(exist_ok=True)
                     step.log.write_bytes(b"")
                     running[threads.submit(step.run, step)] = step
                 if not running:
@@ -318,10 +399,12 @@ def do_all(steps: Sequence[Step], tell: Callable[[str], None]) -> list[SetupErro
                         failed.append(error)
                         continue
                     future.result()
-                    step.stamp.parent.mkdir(exist_ok=True)
                     step.stamp.write_text(step.wanted)
                     del todo[step.name]
                     progress.end(step)
+        except BaseException:
+            PROGRAMS.stop()
+            raise
         finally:
             progress.over.set()
     return failed
@@ -334,6 +417,8 @@ def say(words: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Do a part's steps; the exit code."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         if list(arguments) == ["check"]:
             check_java()
