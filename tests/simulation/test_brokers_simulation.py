@@ -10,14 +10,15 @@ import pytest
 from brokers_sim_run import BrokersReport, run_brokers
 from sim_running import how_to_repeat
 
-SEEDS = int(os.environ.get("TIDELOG_SIM_SEEDS", "100"))
-# What a hundred seeds can't do without, or they would prove little.
+SEEDS = int(os.environ.get("TIDELOG_SIM_SEEDS", "40"))
+# What forty seeds can't do without, or they would prove little; and what a hundred can't.
 HAPPENS = (
     "aborted", "committed", "fenced",
     "broker draining", "broker gone", "evicted", "fetch error 6", "fetch error 74", "frozen", "group error 16",
-    "group error 25", "handed over", "handed over: NotTakenError", "handed over: UnansweredError", "killed",
+    "handed over", "handed over: NotTakenError", "handed over: UnansweredError", "killed",
     "left by itself", "produce error 6", "produce unanswered",
 )  # fmt: skip
+RARE = ("group error 25",)
 
 reports: dict[int, BrokersReport] = {}
 
@@ -30,10 +31,11 @@ def test_every_invariant_holds(seed: int) -> None:
 
 
 def test_things_did_go_wrong() -> None:
-    if len(reports) < 100:
+    if len(reports) < 40:
         pytest.skip("fewer seeds than it takes")
     counts = sum((report.counts for report in reports.values()), Counter[str]())
-    assert not [what for what in HAPPENS if not counts[what]]
+    happens = (*HAPPENS, *(RARE if len(reports) >= 100 else ()))
+    assert not [what for what in happens if not counts[what]]
 
 
 def test_the_same_seed_gives_the_same_run() -> None:

@@ -28,7 +28,7 @@ _UNKNOWN_S = 5.0
 def group_of(path: str) -> str:
     """The group of a file of tests; empty: none.
 
-    >>> group_of("tests/spark/test_sink.py"), group_of("tests/unit/test_readme.py")
+    >>> group_of("tests/spark/test_pages_spark.py"), group_of("tests/unit/test_readme.py")
     ('jvm', '')
     """
     return next((group for folder, group in GROUPS.items() if path.startswith(folder)), "")
