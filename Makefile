@@ -79,7 +79,7 @@ seeds: setup
 examples: setup
 	@$(PYTEST) tests/unit tests/contract -m hypothesis --hypothesis-profile=night $(PYTEST_ARGS)
 
-bench: setup ## the first table of docs/speed.md, measured here
+bench: setup ## tidelog's own tables of docs/speed.md, measured here
 	@$(VENV)/python benchmarks/run.py $(BENCH_ARGS)
 
 bench-soak: setup ## ten minutes of appends at full rate

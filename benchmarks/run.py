@@ -1,4 +1,4 @@
-"""`make bench`: measures the table of docs/speed.md on this machine. BENCH_ARGS:
+"""`make bench`: measures the tables of docs/speed.md on this machine. BENCH_ARGS:
 
 --only CASE      one case (may be repeated)
 --quick          small sizes, a few minutes; for a look, not for the docs

@@ -13,8 +13,9 @@ from tidelog.log.lake import Lake
 SPARK = "docs/spark.md"
 SCHEMAS = "docs/schemas.md"
 STREAMS = "docs/streams.md"
+CHANGES = "docs/changes-to-tables.md"
 S3_PAGES = ["docs/object-stores.md"]
-OTHERS = [page for page in PAGES if needs_spark(page) and page not in ("README.md", SPARK, STREAMS, *S3_PAGES)]
+OTHERS = [page for page in PAGES if needs_spark(page) and page not in ("README.md", SPARK, STREAMS, CHANGES, *S3_PAGES)]
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +58,14 @@ def test_the_page_about_streams_works_as_it_stands(tmp_path: Path) -> None:
     assert "[b'31.5 C at 40 %']" in shown
     with Lake(str(tmp_path / "lake"), create=False) as opened:
         assert opened.offsets("climate") == {0: (0, 1)}
+
+
+def test_the_page_about_changes_makes_the_same_table_by_merge_and_by_a_view(tmp_path: Path) -> None:
+    shown = run_page(CHANGES, tmp_path, environment(tmp_path))
+
+    table = "|  1|     ann|    9|\n|  3|    cleo|    4|\n+"
+    assert shown.count(table) == 2
+    assert "bob" not in shown
 
 
 @pytest.mark.parametrize("page", OTHERS)
