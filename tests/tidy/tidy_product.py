@@ -17,6 +17,8 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/commands/maintain_metrics.py": "needs prometheus_client, which maintaining does not",
     "platform/tidelog/check/transactions.py": "a kind of finding, as the other modules of checks",
     "platform/tidelog/check/values.py": "a kind of finding, as the other modules of checks",
+    "platform/tidelog/console/guard.py": "which requests may come from a page, apart from routing",
+    "platform/tidelog/log/config/refused.py": "a table of keys and reasons, as kafka_brokers beside it",
     "platform/tidelog/connect/api/guard.py": "the right that each route needs, apart from routing",
     "platform/tidelog/connect/connectors/jdbc/sink_keys.py": "a connector's keys, as the other connectors have them",
     "platform/tidelog/web/request_ids.py": "ids of requests, apart from starting and stopping servers",

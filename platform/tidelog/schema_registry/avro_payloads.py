@@ -56,7 +56,7 @@ class AvroPayloads:
         A schema that is `bytes` alone: the payload as it is, without a length before it, as Confluent's write it.
         """
         if self.is_bytes:
-            if self._root.kind is _Kind.DECIMAL:
+            if self._root.kind is _NodeKind.DECIMAL:
                 _check_decimal(len(payload))
             return payload
         if self._measured:
@@ -67,7 +67,7 @@ class AvroPayloads:
             raise SerializationError(f"{type(error).__name__}: {error}".removesuffix(": ")) from error
 
 
-class _Kind(IntEnum):
+class _NodeKind(IntEnum):
     NULL = auto()
     LONG = auto()
     SIZED = auto()
@@ -80,16 +80,16 @@ class _Kind(IntEnum):
     MAP = auto()
 
 
-_LEAVES: Final[Mapping[str, tuple[_Kind, int]]] = {
-    "null": (_Kind.NULL, 0),
-    "boolean": (_Kind.FIXED, 1),
-    "int": (_Kind.LONG, 1),
-    "long": (_Kind.LONG, 1),
-    "enum": (_Kind.LONG, 1),
-    "float": (_Kind.FIXED, 4),
-    "double": (_Kind.FIXED, 8),
-    "bytes": (_Kind.SIZED, 1),
-    "string": (_Kind.SIZED, 1),
+_LEAVES: Final[Mapping[str, tuple[_NodeKind, int]]] = {
+    "null": (_NodeKind.NULL, 0),
+    "boolean": (_NodeKind.FIXED, 1),
+    "int": (_NodeKind.LONG, 1),
+    "long": (_NodeKind.LONG, 1),
+    "enum": (_NodeKind.LONG, 1),
+    "float": (_NodeKind.FIXED, 4),
+    "double": (_NodeKind.FIXED, 8),
+    "bytes": (_NodeKind.SIZED, 1),
+    "string": (_NodeKind.SIZED, 1),
 }
 
 
@@ -97,7 +97,7 @@ _LEAVES: Final[Mapping[str, tuple[_Kind, int]]] = {
 class _Type:
     """A type; it may hold itself. `least`: bytes of a value; `values`: that one has without those of lists and maps."""
 
-    kind: _Kind
+    kind: _NodeKind
     inner: tuple["_Type", ...] = ()
     least: int = 0
     values: int = 1
@@ -114,7 +114,7 @@ class _Types:
 
     def of(self, schema: Any) -> _Type:
         if isinstance(schema, list):
-            return _Type(_Kind.UNION, tuple(self.of(one) for one in schema))
+            return _Type(_NodeKind.UNION, tuple(self.of(one) for one in schema))
         if isinstance(schema, str):
             if schema in _LEAVES:
                 kind, least = _LEAVES[schema]
@@ -122,22 +122,22 @@ class _Types:
             return self._made[schema] if schema in self._made else self.of(self._named[schema])
         kind = schema["type"]
         if kind == "array":
-            return _Type(_Kind.ARRAY, (self.of(schema["items"]),))
+            return _Type(_NodeKind.ARRAY, (self.of(schema["items"]),))
         if kind == "map":
-            return _Type(_Kind.MAP, (self.of(schema["values"]),))
+            return _Type(_NodeKind.MAP, (self.of(schema["values"]),))
         if kind == "bytes" and schema.get("logicalType") == "decimal":
-            return _Type(_Kind.DECIMAL, (), 1)
+            return _Type(_NodeKind.DECIMAL, (), 1)
         if kind in ("record", "error"):
-            made = self._made[schema["name"]] = _Type(_Kind.RECORD)
+            made = self._made[schema["name"]] = _Type(_NodeKind.RECORD)
             made.inner = tuple(self.of(field["type"]) for field in schema["fields"])
             return made
         if kind == "fixed":
             size = int(schema["size"])
             large = schema.get("logicalType") == "decimal" and size > MOST_DECIMAL
-            made = self._made[schema["name"]] = _Type(_Kind.LARGE if large else _Kind.FIXED, (), size)
+            made = self._made[schema["name"]] = _Type(_NodeKind.LARGE if large else _NodeKind.FIXED, (), size)
             return made
         if kind == "enum":
-            made = self._made[schema["name"]] = _Type(_Kind.LONG, (), 1)
+            made = self._made[schema["name"]] = _Type(_NodeKind.LONG, (), 1)
             return made
         return self.of(kind)
 
@@ -155,18 +155,18 @@ def _is_risky(node: _Type) -> bool:
     node.is_open = True
     risky = [_is_risky(one) for one in node.inner]
     node.is_open, node.is_known = False, True
-    if node.kind is _Kind.RECORD:
+    if node.kind is _NodeKind.RECORD:
         node.least = min(_MANY, sum(one.least for one in node.inner))
         node.values = min(_MANY, 1 + sum(one.values for one in node.inner))
-    elif node.kind is _Kind.UNION:
+    elif node.kind is _NodeKind.UNION:
         node.least = 1 + min((one.least for one in node.inner), default=0)
         node.values = max((one.values for one in node.inner), default=1)
-    elif node.kind in (_Kind.ARRAY, _Kind.MAP):
+    elif node.kind in (_NodeKind.ARRAY, _NodeKind.MAP):
         node.least = 1
         (item,) = node.inner
-        each = item.least + (node.kind is _Kind.MAP)
+        each = item.least + (node.kind is _NodeKind.MAP)
         risky.append(not each or item.values > _FEW_A_BYTE * each)
-    return any(risky) or node.kind in (_Kind.DECIMAL, _Kind.LARGE)
+    return any(risky) or node.kind in (_NodeKind.DECIMAL, _NodeKind.LARGE)
 
 
 def _measure(root: _Type, payload: bytes) -> None:
@@ -190,31 +190,31 @@ def _walked(root: _Type, data: bytes) -> int:
         if values > most or at > len(data):
             raise _too_much(most) if values > most else _cut()
         kind = node.kind
-        if kind is _Kind.UNION:
+        if kind is _NodeKind.UNION:
             branch, at = _long(data, at)
             if not 0 <= branch < len(node.inner):
                 raise SerializationError(f"the number {branch} is none of the {len(node.inner)} branches of a union")
             todo.append((node.inner[branch], depth, -1))
             values -= 1
-        elif kind is _Kind.LONG:
+        elif kind is _NodeKind.LONG:
             at = _long(data, at)[1]
-        elif kind in (_Kind.SIZED, _Kind.DECIMAL):
+        elif kind in (_NodeKind.SIZED, _NodeKind.DECIMAL):
             size, at = _size(data, at)
-            if kind is _Kind.DECIMAL:
+            if kind is _NodeKind.DECIMAL:
                 _check_decimal(size)
             at += size
-        elif kind in (_Kind.FIXED, _Kind.LARGE):
-            if kind is _Kind.LARGE:
+        elif kind in (_NodeKind.FIXED, _NodeKind.LARGE):
+            if kind is _NodeKind.LARGE:
                 _check_decimal(node.least)
             at += node.least
-        elif kind is _Kind.RECORD:
+        elif kind is _NodeKind.RECORD:
             if depth >= MAX_DEPTH:
                 raise _too_deep()
             todo.extend((one, depth + 1, -1) for one in reversed(node.inner))
-        elif kind is not _Kind.NULL:
+        elif kind is not _NodeKind.NULL:
             if depth >= MAX_DEPTH:
                 raise _too_deep()
-            (item,), is_map = node.inner, kind is _Kind.MAP
+            (item,), is_map = node.inner, kind is _NodeKind.MAP
             if left <= 0:
                 left, at = _block(data, at)
                 if left * (item.least + is_map) > len(data) - at:

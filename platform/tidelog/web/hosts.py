@@ -26,6 +26,7 @@ _PRIVATE: Final = frozenset({"localhost", "local", "internal", "svc", "home.arpa
 _LIVES: Final = frozenset({"/healthz", "/livez"})
 # Names that the log warns of, each once.
 _MOST_WARNED: Final = 20
+_FORBIDDEN: Final = 403
 
 
 class KnownHosts:
@@ -95,8 +96,8 @@ class OwnHosts:
             f"The {self._named} isn't known by the host that the request names. Start it with --host-name (a broker"
             " with --registry-host-name) to have it be."
         )
-        body = orjson.dumps({"error_code": 403, "message": said})
-        return Response(body, 403, {"x-content-type-options": "nosniff"}, self._media_type)
+        body = orjson.dumps({"error_code": _FORBIDDEN, "message": said})
+        return Response(body, _FORBIDDEN, {"x-content-type-options": "nosniff"}, self._media_type)
 
 
 def _host_name(host: str) -> str | None:

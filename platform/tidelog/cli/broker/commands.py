@@ -81,7 +81,6 @@ def start(
     # Arrow, the protocol and the log: heavy, and not needed for --help.
     from tidelog.broker.server.listeners import parse_listener
     from tidelog.cli.broker.configuration import plan_of
-    from tidelog.cli.broker.plan import ReadyLine
 
     at = None if listener is None else parse_listener(listener)
     registry_at = None if registry is None else parse_listener(registry)
@@ -97,9 +96,15 @@ def start(
     )
     plan = replace(plan, log_format=call.log_format, log_level=call.log_level)
     _check_ports(plan, processes)
+    _run(plan, processes, as_json=call.as_json)
+
+
+def _run(plan: "BrokerPlan", processes: int, *, as_json: bool) -> None:
+    """Serve, in this process or in as many as were asked for, and say when clients can connect."""
+    from tidelog.cli.broker.plan import ReadyLine
 
     def ready(line: ReadyLine) -> None:
-        typer.echo(line.to_json() if call.as_json else line.text())
+        typer.echo(line.to_json() if as_json else line.text())
         sys.stdout.flush()
 
     if processes == 1:

@@ -44,7 +44,7 @@ _FIRST_COUNTS: Final = (
 )
 
 
-class Fate(StrEnum):
+class KeyOutcome(StrEnum):
     """What becomes of a key."""
 
     USED = "used"
@@ -59,7 +59,7 @@ class KeyRow:
 
     key: str
     value: str
-    fate: Fate
+    fate: KeyOutcome
     why: str
 
 
@@ -104,7 +104,7 @@ class TakenFile:
         """The keys that were passed over and why, as one line; "" for none."""
         by_reason: dict[str, list[str]] = {}
         for row in self.rows:
-            if row.fate is Fate.PASSED_OVER:
+            if row.fate is KeyOutcome.PASSED_OVER:
                 by_reason.setdefault(row.why, []).append(row.key)
         return "; ".join(f"{', '.join(keys)}: {why}" for why, keys in by_reason.items())
 
@@ -120,7 +120,7 @@ def take(config: Mapping[str, str], path: str) -> TakenFile:
     for key, text in config.items():
         row = _row(key, text, config, path, unheard, taken)
         taken.rows.append(row)
-        if row.fate is Fate.WRONG:
+        if row.fate is KeyOutcome.WRONG:
             taken.problems.add(row.why)
     if taken.lake:
         with taken.problems.noted():
@@ -134,51 +134,53 @@ def _row(
     name = named(key)
     listener, bare = _parts(name)
 
-    def row(fate: Fate, why: str) -> KeyRow:
+    def row(fate: KeyOutcome, why: str) -> KeyRow:
         return KeyRow(key, shown(key, text), fate, why)
 
     if listener is not None and listener.upper() in unheard:
-        return row(Fate.PASSED_OVER, f"the listener {listener.upper()} is not one of this broker's")
+        return row(KeyOutcome.PASSED_OVER, f"the listener {listener.upper()} is not one of this broker's")
     if (why := _refusal(bare, text, path)) is not None:
-        return row(Fate.WRONG, why)
+        return row(KeyOutcome.WRONG, why)
     if bare in (_OF_LISTENERS if listener is not None else ALL_SETTINGS):
         if name in ("listeners", "advertised.listeners"):
             text = _without(text, controller_names(config))
         if text.strip() or name != "listeners":
             taken.given[name] = GivenSetting(text, f"{path} has {key}")
-        return row(Fate.USED, ALL_SETTINGS[bare].meaning)
+        return row(KeyOutcome.USED, ALL_SETTINGS[bare].meaning)
     if listener is not None and bare in ALL_SETTINGS:
-        return row(Fate.PASSED_OVER, f"{bare} counts for all listeners together: give it without the listener's name")
+        return row(
+            KeyOutcome.PASSED_OVER, f"{bare} counts for all listeners together: give it without the listener's name"
+        )
     if listener is None and LakeConfig.knows(bare) and bare not in PASSED_OVER:
         return _lake_row(key, text, config, path, taken)
     # A mechanism's name may come before what is the mechanism's own: scram-sha-256.sasl.jaas.config.
     of_mechanism = bare.partition(".")[2] if listener is not None else ""
     if (why := why_passed_over(bare) or why_passed_over(of_mechanism)) is not None:
-        return row(Fate.PASSED_OVER, why)
+        return row(KeyOutcome.PASSED_OVER, why)
     if bare in LakeConfig.ELSEWHERE:
-        return row(Fate.WRONG, f"{path} has {key}, which is a topic's key. {LakeConfig.ELSEWHERE[bare]}")
+        return row(KeyOutcome.WRONG, f"{path} has {key}, which is a topic's key. {LakeConfig.ELSEWHERE[bare]}")
     near = nearest(bare, {*ALL_SETTINGS, *LakeConfig.KEYS, *PASSED_OVER}, _ALIKE)
     if near is not None:
-        return row(Fate.WRONG, f"{path} has {key}, which is no setting of a broker. Do you mean {near}?")
-    return row(Fate.PASSED_OVER, "neither Kafka nor tidelog has such a key: it may be a plugin's")
+        return row(KeyOutcome.WRONG, f"{path} has {key}, which is no setting of a broker. Do you mean {near}?")
+    return row(KeyOutcome.PASSED_OVER, "neither Kafka nor tidelog has such a key: it may be a plugin's")
 
 
 def _lake_row(key: str, text: str, config: Mapping[str, str], path: str, taken: TakenFile) -> KeyRow:
     for order in _FIRST_COUNTS:
         first = next((one for one in order if one in config), key)
         if key in order and key != first:
-            return KeyRow(key, text, Fate.PASSED_OVER, f"{first} comes before it")
+            return KeyRow(key, text, KeyOutcome.PASSED_OVER, f"{first} comes before it")
     try:
         LakeConfig.parse({key: text})
     except InvalidConfigError as e:
-        return KeyRow(key, text, Fate.WRONG, f"{path}: {e}")
+        return KeyRow(key, text, KeyOutcome.WRONG, f"{path}: {e}")
     taken.lake[key] = text
     found = LakeConfig.key_of(key)
-    return KeyRow(key, text, Fate.LAKE, found.doc if found.name == key else f"Sets {found.name}. {found.doc}")
+    return KeyRow(key, text, KeyOutcome.LAKE, found.doc if found.name == key else f"Sets {found.name}. {found.doc}")
 
 
 def _wrong_keys(taken: TakenFile) -> set[str]:
-    return {row.key for row in taken.rows if row.fate is Fate.WRONG}
+    return {row.key for row in taken.rows if row.fate is KeyOutcome.WRONG}
 
 
 def _refusal(bare: str, text: str, path: str) -> str | None:

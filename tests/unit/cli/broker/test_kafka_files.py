@@ -9,7 +9,7 @@ from support.kafka_files import typical
 from tidelog.broker.base.listener_settings import ClientAuth, SecurityProtocol
 from tidelog.broker.base.setting_keys import ALL_SETTINGS
 from tidelog.cli.broker.configuration import checked, given_by_file, settings_of
-from tidelog.cli.broker.kafka_file import Fate, take
+from tidelog.cli.broker.kafka_file import KeyOutcome, take
 from tidelog.cli.broker.lake_keys import take_lake_keys
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.properties import properties
@@ -69,7 +69,7 @@ def test_files_of_kafkas_distribution(name):
     assert list(settings.listeners) == ["PLAINTEXT"]
     assert settings.maintain_every_s == 300
     assert taken.lake["log.retention.hours"] == "168"
-    assert {row.key: row.fate for row in taken.rows}["log.dirs"] is Fate.PASSED_OVER
+    assert {row.key: row.fate for row in taken.rows}["log.dirs"] is KeyOutcome.PASSED_OVER
 
 
 def test_a_file_of_confluents():
@@ -112,20 +112,20 @@ def test_a_file_of_strimzis(monkeypatch):
 @pytest.mark.parametrize(
     ("text", "fate"),
     [
-        ("zookeeper.ssl.protocol=x", Fate.PASSED_OVER),
-        ("listener.name.plaintext.max.connections=1", Fate.PASSED_OVER),
-        ("principal.builder.class=com.example.Mine", Fate.PASSED_OVER),
-        ("com.example.reporter.url=x", Fate.PASSED_OVER),
-        ("offsets.topic.num.partitions=50", Fate.PASSED_OVER),
-        ("log.roll.hours=1", Fate.LAKE),
-        ("compression.type=lz4", Fate.LAKE),
-        ("log.message.timestamp.type=LogAppendTime", Fate.LAKE),
-        ("delete.topic.enable=false", Fate.USED),
-        ("retention.ms=1", Fate.WRONG),
-        ("num.partition=1", Fate.WRONG),
-        ("num.partitions=many", Fate.WRONG),
-        ("authorizer.class.name=com.example.Mine", Fate.WRONG),
-        ("process.roles=controller", Fate.WRONG),
+        ("zookeeper.ssl.protocol=x", KeyOutcome.PASSED_OVER),
+        ("listener.name.plaintext.max.connections=1", KeyOutcome.PASSED_OVER),
+        ("principal.builder.class=com.example.Mine", KeyOutcome.PASSED_OVER),
+        ("com.example.reporter.url=x", KeyOutcome.PASSED_OVER),
+        ("offsets.topic.num.partitions=50", KeyOutcome.PASSED_OVER),
+        ("log.roll.hours=1", KeyOutcome.LAKE),
+        ("compression.type=lz4", KeyOutcome.LAKE),
+        ("log.message.timestamp.type=LogAppendTime", KeyOutcome.LAKE),
+        ("delete.topic.enable=false", KeyOutcome.USED),
+        ("retention.ms=1", KeyOutcome.WRONG),
+        ("num.partition=1", KeyOutcome.WRONG),
+        ("num.partitions=many", KeyOutcome.WRONG),
+        ("authorizer.class.name=com.example.Mine", KeyOutcome.WRONG),
+        ("process.roles=controller", KeyOutcome.WRONG),
     ],
 )
 def test_the_fate_of_a_key(text, fate):
