@@ -55,7 +55,9 @@ def _of_pkcs12(data: bytes, password: str) -> tuple[bytes | None, list[bytes]]:
         found = load_pkcs12(data, password.encode())
     except ValueError as e:
         raise StoreError(f"its password is another one, or it is no PKCS#12: {e}.") from e
-    key = found.key and found.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    key = None
+    if found.key is not None:
+        key = found.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     certificates = [found.cert] if found.cert is not None else []
     return key, [one.certificate.public_bytes(Encoding.DER) for one in (*certificates, *found.additional_certs)]
 

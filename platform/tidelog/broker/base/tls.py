@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from cryptography.x509 import Certificate, load_pem_x509_certificates
 
@@ -139,6 +139,7 @@ def _load_keystore(context: ssl.SSLContext, settings: TlsSettings) -> None:
 @contextmanager
 def _as_file(pem: bytes) -> Iterator[str]:
     """A file with these bytes: `ssl` reads keys from files only. It is in memory where the system has such files."""
+    file: IO[bytes]
     if hasattr(os, "memfd_create"):
         file = open(os.memfd_create("tidelog"), "w+b")  # noqa: SIM115 - closed below
         path = f"/proc/self/fd/{file.fileno()}"
