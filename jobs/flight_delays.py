@@ -21,7 +21,7 @@ from tidelog.spark import session
 
 # Partitions are read side by side, so an airline's flights may come days after another's of the same hour.
 LATENESS = timedelta(days=7)
-ROWS_A_BATCH = 85_000
+ROWS_A_BATCH = 170_000
 # Three airports: a task per group of hours is enough, and Spark's 200 would mostly start and end.
 SHUFFLE_PARTITIONS = 2
 

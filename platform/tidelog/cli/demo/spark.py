@@ -21,7 +21,12 @@ _SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "42000",
+    # Four tasks for each batch write: enough for a bar that moves, and few files.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "84000",
+    # To plan anew after each stage, and to choose files by statistics, takes jobs that last longer than reading all of
+    # these tables.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.databricks.delta.stats.skipping": "false",
 }
 _OUTPUTS = (1, 2)
 
@@ -37,7 +42,7 @@ def spark_session(log: Path) -> Iterator[SparkSession]:
     if running is not None:
         spark = running.newSession()
         for name, value in _SETTINGS.items():
-            if name.startswith("spark.sql."):
+            if name.startswith(("spark.sql.", "spark.databricks.")):
                 spark.conf.set(name, value)
         yield spark
         return
