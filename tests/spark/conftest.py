@@ -1,16 +1,20 @@
 """One Spark session for all tests of this layer, and a lake for each test."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from support.spark_queries import FEW_RECORDS
+from support.spark_workers import forking
 
 import tidelog
 from tidelog.log.lake import Lake
 
 QUIET_AND_SMALL = {
+    **FEW_RECORDS,
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.sql.adaptive.enabled": "false",
@@ -35,13 +39,24 @@ def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, spark_log: Path) -> Iterator[SparkSession]:
-    """The session, whose processes take over stderr as it is when they start."""
+def forked_workers() -> Iterator[dict[str, str]]:
+    """What a JVM's environment holds so that its Python processes are forked, not started."""
+    with tempfile.TemporaryDirectory() as short, forking(Path(short)) as environment:
+        yield environment
+
+
+@pytest.fixture(scope="session")
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, spark_log: Path, forked_workers: dict[str, str]
+) -> Iterator[SparkSession]:
+    """The session, whose processes take over stderr and the environment as they are when they start."""
     folder = tmp_path_factory.mktemp("session")
     # Derby, of which tests make databases, would log into the working folder.
     options = f"{QUIET_AND_SMALL['spark.driver.extraJavaOptions']} -Dderby.stream.error.file={folder / 'derby.log'}"
     own = os.dup(2)
-    with spark_log.open("wb") as log:
+    with spark_log.open("wb") as log, pytest.MonkeyPatch.context() as patch:
+        for name, value in forked_workers.items():
+            patch.setenv(name, value)
         os.dup2(log.fileno(), 2)
         try:
             session = tidelog.spark.session(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from support.spark_queries import PATIENCE_S
 from support.submitting import environment
 from support.waiting import eventually
 
@@ -113,9 +114,9 @@ def groups_of_spark() -> set[int]:
 
 
 def test_an_application_is_supervised_and_each_record_is_written_once(
-    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_workers: dict[str, str]
 ) -> None:
-    for name, value in environment(tmp_path).items():
+    for name, value in (environment(tmp_path) | forked_workers).items():
         monkeypatch.setenv(name, value)
     before = groups_of_spark()
     lake.create_topic("in", 1)
@@ -140,11 +141,11 @@ def test_an_application_is_supervised_and_each_record_is_written_once(
     try:
         operations.put_config("c", given)
         eventually(lambda: state() == "RUNNING", "the application runs")
-        eventually(lambda: len(written()) >= 3, "some records are written")
+        eventually(lambda: len(written()) >= 3, "some records are written", PATIENCE_S)
         (group,) = groups_of_spark() - before
         os.killpg(group, signal.SIGKILL)
         lake.topic("in").append([record(number, amount=number) for number in range(9, 15)])
-        eventually(lambda: len(written()) >= 15, "the application goes on behind them")
+        eventually(lambda: len(written()) >= 15, "the application goes on behind them", PATIENCE_S)
         assert written() == list(range(15))
         assert groups_of_spark() - before != {group}
         eventually(lambda: committed_offsets(lake, "connect-c") == {("in", 0): 15}, "the group shows how far it is")

@@ -108,7 +108,12 @@ def test_bad_input(csv: list[str], lake: Lake, capsys: pytest.CaptureFixture[str
 
 
 def test_a_stream_that_is_killed_loses_and_repeats_nothing(
-    spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str], checkpoint: str, tmp_path: Path
+    spark: SparkSession,
+    lake: Lake,
+    capsys: pytest.CaptureFixture[str],
+    checkpoint: str,
+    tmp_path: Path,
+    forked_workers: dict[str, str],
 ) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
@@ -119,7 +124,7 @@ def test_a_stream_that_is_killed_loses_and_repeats_nothing(
     with (tmp_path / "log.txt").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, ingest.__file__, *args, *slowly],
-            env={**os.environ, "SPARK_MASTER": "local[1]"},
+            env={**os.environ, "SPARK_MASTER": "local[1]", **forked_workers},
             stdout=log,
             stderr=log,
             start_new_session=True,

@@ -86,7 +86,7 @@ def elsewhere(s3: S3Place) -> Iterator[S3Place]:
 
 
 def test_native_reads_reach_s3_by_the_environment_and_by_a_lakes_options(
-    s3: S3Place, elsewhere: S3Place, tmp_path: Path
+    s3: S3Place, elsewhere: S3Place, tmp_path: Path, forked_workers: dict[str, str]
 ) -> None:
     """In a process of its own: a JVM has the environment that it was started with."""
     with in_environment({}), Lake(elsewhere.uri, options=elsewhere.options) as lake:
@@ -94,7 +94,7 @@ def test_native_reads_reach_s3_by_the_environment_and_by_a_lakes_options(
     with in_environment(s3.environment), Lake(s3.uri):
         program = Path(__file__).with_name("native_s3_session.py")
         words = [s3.uri, elsewhere.uri, json.dumps(elsewhere.options), str(tmp_path / "checkpoint")]
-        environment = {**os.environ, "PYTHONPATH": str(program.parents[1])}
+        environment = {**os.environ, **forked_workers}
         done = subprocess.run(
             [sys.executable, str(program), *words],
             cwd=tmp_path,

@@ -53,26 +53,19 @@ def test_a_new_query_starts_at_the_latest_offset(spark: SparkSession, topic: Lak
     assert collected.values == ["new1", "new2"]
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        {},
-        {"startingOffsets": '{"t":{"0":-1,"1":-1}}'},
-        {"startingTimestamp": FAR_MS, "startingOffsetsByTimestampStrategy": "latest"},
-    ],
-)
-def test_a_first_batch_that_is_run_again_loses_nothing(
-    spark: SparkSession, topic: Lake, checkpoint: str, start: dict[str, Any]
-) -> None:
-    """Spark asks for the start again then, and it would be a later one: records between would be lost."""
+def test_a_first_batch_that_is_run_again_loses_nothing(spark: SparkSession, topic: Lake, checkpoint: str) -> None:
+    """Spark asks for the start again then, and it would be a later one: records between would be lost.
+
+    tests/unit/sources/test_source_limits.py has the other starts that are later ones then.
+    """
     collected = Collected()
-    collected.run(stream(spark, topic, subscribe="t", **start), checkpoint)
+    collected.run(stream(spark, topic, subscribe="t"), checkpoint)
     assert (collected.values, forget_commit(checkpoint)) == ([], 0)
 
     append(topic, "t", *numbered("new", 5))
-    collected.run(stream(spark, topic, subscribe="t", **start), checkpoint)
+    collected.run(stream(spark, topic, subscribe="t"), checkpoint)
     append(topic, "t", "later")
-    collected.run(stream(spark, topic, subscribe="t", **start), checkpoint)
+    collected.run(stream(spark, topic, subscribe="t"), checkpoint)
 
     assert collected.values == ["later", *numbered("new", 5)]
 
@@ -113,8 +106,6 @@ def test_other_starts(
     [
         ({"subscribe": "nope"}, ["UnknownTopicError", "Topic 'nope' does not exist"]),
         ({"startingOffsets": '{"t":{"0":0}}'}, ["If startingOffsets contains specific offsets, you must specify all"]),
-        ({"startingTimestamp": FAR_MS}, ["No offset matched from request of topic-partition t-0"]),
-        ({"endingOffsets": "latest"}, ["ending offset not valid in streaming queries"]),
     ],
 )
 def test_bad_starts_fail_the_query_with_the_reason(

@@ -38,9 +38,7 @@ ALL = [*numbered("a", 30), *numbered("b", 10)]
 @pytest.mark.parametrize(
     ("trigger", "options", "sizes"),
     [
-        ({"availableNow": True}, {}, [40]),
-        ({"availableNow": True}, {"maxOffsetsPerTrigger": 16}, [16, 16, 8]),
-        ({"availableNow": True}, {"minOffsetsPerTrigger": 1000, "maxOffsetsPerTrigger": 1000}, [40]),
+        ({"availableNow": True}, {"minOffsetsPerTrigger": 16, "maxOffsetsPerTrigger": 16}, [16, 16, 8]),
         ({"once": True}, {"maxOffsetsPerTrigger": 16}, [40]),
     ],
 )

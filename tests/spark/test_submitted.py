@@ -1,8 +1,14 @@
-"""Programs that `spark-submit` starts as it stands, without --packages: each job, and one of a user's own."""
+"""Programs that `spark-submit` starts as it stands, without --packages: each job, and one of a user's own.
 
+They run one after another in one JVM. Of each family one is submitted by itself, too: `maintain` in test_cluster,
+`ingest` and `export` with docs/spark.md in test_pages_spark.
+"""
+
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -23,6 +29,35 @@ orders = spark.createDataFrame([("ann", "tea")], "key string, value string")
 orders.write.format("tidelog").options(lake=lake, topic="flights").mode("append").save()
 tidelog.spark.create_view(spark, lake, "flights")
 print("counted", spark.sql("SELECT count(*) FROM flights").first()[0])
+"""
+# Runs programs as spark-submit does: {name: [path, argument, ...]}, and says how each ended and what it printed.
+IN_TURN = """
+import contextlib
+import io
+import json
+import runpy
+import sys
+import traceback
+
+from pyspark.sql import SparkSession
+
+found = {}
+for name, words in json.loads(sys.argv[1]).items():
+    sys.argv = words
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        try:
+            runpy.run_path(words[0], run_name="__main__")
+            code = 0
+        except SystemExit as end:
+            code = end.code
+        except BaseException:
+            traceback.print_exc()
+            code = -1
+    found[name] = [code, printed.getvalue()]
+    if (running := SparkSession.getActiveSession()) is not None:
+        running.stop()  # the next one starts its own, with Delta or without
+print("found:" + json.dumps(found))
 """
 # A repository that has nothing, so that a fetch fails on any machine.
 EMPTY_REPOSITORY = """
@@ -60,28 +95,58 @@ def arguments(job: str, lake: str, folder: Path) -> list[str]:
     return ["--lake", lake, *own.get(job, [])]
 
 
-@pytest.mark.parametrize("job", PROGRAMS)
-def test_a_job_runs_by_a_bare_spark_submit(job: str, lake: Lake, tmp_path: Path) -> None:
+class Submitted(NamedTuple):
+    """What was submitted: each program's exit code and what it printed, and Spark's log of all."""
+
+    folder: Path
+    ended: dict[str, tuple[int, str]]
+    log: str
+
+
+@pytest.fixture(scope="module")
+def submitted(tmp_path_factory: pytest.TempPathFactory, forked_workers: dict[str, str]) -> Submitted:
+    """Each program after its work in a folder of its name, on a lake of its own."""
+    folder = tmp_path_factory.mktemp("submitted")
     flight = '{"origin": "JFK", "carrier": "UA", "time_hour": "2013-01-01T05:00:00Z", "dep_delay": 2.0}'
-    lake.create_topic("flights", config={"cleanup.policy": "compact,delete"})
-    lake.topic("flights").append(pa.table({"key": ["UA", "AA"], "value": [flight, flight]}))
-
-    code, printed, log = submit(tmp_path, JOBS / f"{job}.py", *arguments(job, lake.uri, tmp_path))
-
-    assert code == (STILL_WAITING if job == "forget" else 0), printed + log[-3000:]
-    assert "error:" not in printed
-    if job == "ingest":
-        assert lake.offsets("cities") == {0: (0, 1)}
-    if job == "export":
-        assert (tmp_path / "out" / "_delta_log").is_dir()
-
-
-def test_a_program_of_ones_own_runs_by_a_bare_spark_submit(lake: Lake, tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text(OWN)
-    code, printed, log = submit(tmp_path, tmp_path / "own.py", lake.uri)
+    (folder / "own.py").write_text(OWN)
+    (folder / "own").mkdir()
+    with Lake(str(folder / "own" / "lake")) as lake:
+        commands = {"own": [str(folder / "own.py"), lake.uri]}
+    for job in PROGRAMS:
+        (folder / job).mkdir()
+        with Lake(str(folder / job / "lake")) as lake:
+            lake.create_topic("flights", config={"cleanup.policy": "compact,delete"})
+            lake.topic("flights").append(pa.table({"key": ["UA", "AA"], "value": [flight, flight]}))
+            commands[job] = [str(JOBS / f"{job}.py"), *arguments(job, lake.uri, folder / job)]
+    (folder / "in_turn.py").write_text(IN_TURN)
+    code, printed, log = submit(folder, folder / "in_turn.py", json.dumps(commands), more=forked_workers)
     assert code == 0, printed + log[-3000:]
+    return Submitted(folder, json.loads(printed.rpartition("found:")[2]), log)
+
+
+@pytest.mark.parametrize("job", PROGRAMS)
+def test_a_job_runs_by_a_bare_spark_submit(job: str, submitted: Submitted) -> None:
+    folder = submitted.folder / job
+    code, printed = submitted.ended[job]
+    assert code == (STILL_WAITING if job == "forget" else 0), printed
+    assert "error:" not in printed
+    with Lake(str(folder / "lake"), create=False) as lake:
+        if job == "ingest":
+            assert lake.offsets("cities") == {0: (0, 1)}
+        if job == "flight_delays":
+            assert "delays" in lake.topics()
+    if job == "export":
+        assert (folder / "out" / "_delta_log").is_dir()
+    if job == "mirror":
+        with Lake(str(folder / "copy"), create=False, may_change_follower=True) as copy:
+            assert copy.offsets("flights") == {0: (0, 2)}
+
+
+def test_a_program_of_ones_own_runs_by_a_bare_spark_submit(submitted: Submitted) -> None:
+    code, printed = submitted.ended["own"]
+    assert code == 0, printed + submitted.log[-3000:]
     assert "counted 1" in printed
-    assert not re.search(":: (resolving|loading|retrieving)|ERRORS", printed + log)
+    assert not re.search(":: (resolving|loading|retrieving)|ERRORS", printed + submitted.log)
 
 
 def test_jars_that_cannot_be_had_are_one_line(lake: Lake, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 A block in Python or for a shell runs as it stands, unless `NOT_RUN` says why it can't. A page is run as a person does:
 all Python in one process, each shell block in a terminal of its own, in the clone's folder. Files below /tmp on
 the page are in the test's folder. As a program: `python -m support.pages PAGE FOLDER '{"text": "instead"}'`.
+`pages_in_turn.py` runs pages that start Spark in one process.
 """
 
 import configparser
@@ -192,23 +193,29 @@ def tidelog_calls(shell: str) -> list[list[str]]:
 def run_page(page: str, folder: Path, environment: Mapping[str, str], instead: Mapping[str, str] | None = None) -> str:
     """Run a page in a process of its own, and what it printed. `instead`: texts of the page to replace."""
     program = [sys.executable, "-m", "support.pages", page, str(folder), json.dumps(instead or {})]
-    told = {**environment, "PYTHONPATH": str(ROOT / "tests"), "PYTHONUNBUFFERED": "1"}
-    done = run_forked(program, cwd=_clone(folder), env=told, timeout=900)
+    done = run_forked(program, cwd=clone(folder), env=with_support(environment), timeout=900)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
-def _clone(folder: Path) -> Path:
+def with_support(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that runs this module, and prints at once."""
+    path = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), str(ROOT / "tests")]))
+    return {**environment, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+
+
+def clone(folder: Path) -> Path:
     """A folder that looks like a clone after `make setup`, and may be written to."""
-    clone = folder / "clone"
-    clone.mkdir()
-    (clone / ".venv").symlink_to(sys.prefix, target_is_directory=True)
+    made = folder / "clone"
+    made.mkdir()
+    (made / ".venv").symlink_to(sys.prefix, target_is_directory=True)
     for name in ("jobs", "docs"):
-        (clone / name).symlink_to(ROOT / name, target_is_directory=True)
-    return clone
+        (made / name).symlink_to(ROOT / name, target_is_directory=True)
+    return made
 
 
-def _main(page: str, folder: str, instead: Mapping[str, str]) -> None:
+def run_blocks(page: str, folder: str, instead: Mapping[str, str]) -> None:
+    """Run a page's blocks in this process, all Python of them in one module."""
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in programs(page):
         code = block.code.replace("/tmp/", f"{folder}/")
@@ -221,4 +228,4 @@ def _main(page: str, folder: str, instead: Mapping[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))
+    run_blocks(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))

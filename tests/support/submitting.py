@@ -3,15 +3,19 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-# A machine's own configuration of Spark: small, and sparing with words.
-_DEFAULTS = """\
-spark.driver.memory 1g
-spark.sql.shuffle.partitions 2
-spark.databricks.delta.snapshotPartitions 1
-spark.ui.enabled false
-"""
+from support.spark_queries import FEW_RECORDS
+
+# A machine's own configuration of Spark: for a few records, small, and sparing with words.
+_DEFAULTS = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.ui.enabled": "false",
+    **FEW_RECORDS,
+}
 _LOGGING = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
@@ -31,7 +35,7 @@ def environment(folder: Path) -> dict[str, str]:
     """A shell's environment after `. .venv/bin/activate`, where Spark starts fast. Writes to the folder."""
     conf = folder / "spark-conf"
     conf.mkdir(exist_ok=True)
-    (conf / "spark-defaults.conf").write_text(_DEFAULTS)
+    (conf / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in _DEFAULTS.items()))
     (conf / "log4j2.properties").write_text(_LOGGING)
     kept = {name: value for name, value in os.environ.items() if name not in _FORGOTTEN}
     return {
@@ -43,11 +47,16 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def submit(folder: Path, program: Path, *arguments: str, spark: tuple[str, ...] = ()) -> tuple[int, str, str]:
-    """Submit a program from a folder; its exit code, what it printed, and Spark's log. `spark`: Spark's options."""
+def submit(
+    folder: Path, program: Path, *arguments: str, spark: tuple[str, ...] = (), more: Mapping[str, str] | None = None
+) -> tuple[int, str, str]:
+    """Submit a program from a folder; its exit code, what it printed, and Spark's log.
+
+    `spark`: Spark's options; `more`: what else the environment holds.
+    """
     done = subprocess.run(
         ["spark-submit", *spark, str(program), *arguments],
-        env=environment(folder),
+        env={**environment(folder), **(more or {})},
         cwd=folder,
         capture_output=True,
         text=True,
