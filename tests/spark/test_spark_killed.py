@@ -1,21 +1,29 @@
 """Queries whose processes are killed while they work, and one lake for all of them by TIDELOG_LAKE."""
 
+import json
 import os
 import signal
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from support.killed_queries import kept_running
-from support.spark_queries import append, await_that, in_topic, numbered, run, stream
+from support.spark_queries import FEW_RECORDS, append, await_that, in_topic, numbered, run, stream
 
 from tidelog.log.lake import Lake
 from tidelog.transactions.transaction_log import TransactionLog
 
 SESSION = """
+import json
+import os
 import sys
 import tidelog
 
-spark = tidelog.spark.session("killed", "local[1]", {"spark.default.parallelism": "1"})
+settings = {
+    **json.loads(os.environ["FEW_RECORDS"]),
+    "spark.default.parallelism": "1",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+spark = tidelog.spark.session("killed", "local[1]", settings, delta=False)
 source = spark.readStream.format("tidelog").options(subscribe="in", startingOffsets="earliest")
 """
 
@@ -47,14 +55,15 @@ sys.addaudithook(freeze)
 
 
 def test_a_query_killed_in_the_middle_loses_and_repeats_nothing(
-    spark: SparkSession, lake: Lake, checkpoint: str, tmp_path: Path
+    spark: SparkSession, lake: Lake, checkpoint: str, tmp_path: Path, forked_workers: dict[str, str]
 ) -> None:
     values = numbered("v", 60)
     append(lake, "in", *values)
     lake.create_topic("out")
     script = tmp_path / "copies.py"
     script.write_text(COPY)
-    with kept_running(script, lake, checkpoint) as has_ended:
+    few = json.dumps(FEW_RECORDS)
+    with kept_running(script, lake, checkpoint, FEW_RECORDS=few, **forked_workers) as has_ended:
         await_that(lambda: len(in_topic(lake, "out")) >= 7 or has_ended())
     copied = in_topic(lake, "out")
     assert 7 <= len(copied) < 60, script.with_suffix(".log").read_text()
@@ -76,7 +85,8 @@ def test_a_batch_over_topics_killed_after_its_intent_counts_as_it_was_decided(
     script.write_text(SPREAD)
     (tmp_path / "sitecustomize.py").write_text(FREEZE.format(told=told))
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with kept_running(script, lake, checkpoint, PYTHONPATH=path) as has_ended:
+    few = json.dumps(FEW_RECORDS)
+    with kept_running(script, lake, checkpoint, PYTHONPATH=path, FEW_RECORDS=few) as has_ended:
         await_that(lambda: (told.exists() and told.read_text()) or has_ended())
         assert not has_ended(), script.with_suffix(".log").read_text()
         os.kill(int(told.read_text()), signal.SIGKILL)

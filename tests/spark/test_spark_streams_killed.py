@@ -56,12 +56,13 @@ def in_order(lake: Lake, topic: str) -> list[int]:
 
 
 def test_an_application_killed_in_the_middle_sends_each_count_once(
-    spark: SparkSession, lake: Lake, tmp_path: Path
+    spark: SparkSession, lake: Lake, tmp_path: Path, forked_workers: dict[str, str]
 ) -> None:
     append(lake, "in", *numbered("v", 60))
     script = tmp_path / "counts.py"
     script.write_text(COUNTS)
-    with kept_running(script, lake, lake.uri, FEW_RECORDS=json.dumps(FEW_RECORDS)) as has_ended:
+    few = json.dumps(FEW_RECORDS)
+    with kept_running(script, lake, lake.uri, FEW_RECORDS=few, **forked_workers) as has_ended:
         await_that(lambda: len(in_order(lake, "counts")) >= 4 or has_ended())
     killed = in_order(lake, "counts")
     assert 4 <= len(killed) < 30, script.with_suffix(".log").read_text()
