@@ -39,6 +39,10 @@ class Entity:
     ip: str | None = None
 
 
+# What is limited to whole numbers, as Kafka has it (`QuotaConfig`), and how near to one a limit has to be.
+WHOLE: Final = frozenset({Quota.PRODUCER_BYTE_RATE, Quota.CONSUMER_BYTE_RATE, Quota.CONNECTION_CREATION_RATE})
+_EPSILON: Final = 1e-6
+
 # {entity: {what is limited: the limit}}
 Limits = Mapping[Entity, Mapping[Quota, float]]
 
@@ -54,6 +58,8 @@ def require_valid(entity: Entity, limits: Mapping[Quota, float]) -> None:
             raise InvalidConfigError(f"{quota} is a quota of {whose}.")
         if not 0 < limit < float("inf"):
             raise InvalidConfigError(f"{quota}={limit:g}: a quota is a rate above 0. Remove it to take it away.")
+        if quota in WHOLE and abs(limit - round(limit)) > _EPSILON:
+            raise InvalidConfigError(f"{quota}={limit:g}: this quota is a whole number.")
 
 
 def limit_of(limits: Limits, quota: Quota, user: str, client_id: str) -> tuple[Entity, float] | None:

@@ -17,8 +17,25 @@ from tidelog.log.base.errors import InvalidConfigError
 
 
 def require_valid(acl: Acl) -> None:
-    """Refuse an ACL that could never say anything, as Kafka refuses it. Raises `InvalidConfigError`."""
+    """Refuse an ACL that Kafka's controller refuses (`AclControlManager.validateNewAcl`). Raises `InvalidConfigError`.
+
+    One that makes no sense for its resource, such as WRITE on a group, is kept, and matches no request.
+    """
     problem = _problem(acl)
+    if problem:
+        raise InvalidConfigError(problem)
+
+
+def require_sensible(acl: Acl) -> None:
+    """Refuse an ACL that matches no request, as kafka-acls.sh does at its user's. Raises `InvalidConfigError`."""
+    require_valid(acl)
+    problem = ""
+    if acl.pattern is AclPattern.PREFIXED and acl.name == ANY_NAME:
+        problem = "A prefixed ACL of '*' means names that begin with an asterisk: make it literal to mean all."
+    elif acl.operation is not AclOperation.ALL and acl.operation not in OPERATIONS_OF[acl.resource]:
+        there = ", ".join(sorted(operation.name.lower() for operation in OPERATIONS_OF[acl.resource]))
+        what = acl.resource.name.lower().replace("_", " ")
+        problem = f"There is no {acl.operation.name.lower()} of a {what}; there are {there}, and all."
     if problem:
         raise InvalidConfigError(problem)
 
@@ -45,14 +62,6 @@ def _problem(acl: Acl) -> str:
         return "An ACL names a resource: give a name, the beginning of one (prefixed), or * for all."
     if acl.resource is AclResource.CLUSTER and acl.name != CLUSTER_NAME:
         return f"The cluster's name is {CLUSTER_NAME}, not {acl.name!r}."
-    if acl.pattern is AclPattern.PREFIXED and acl.name == ANY_NAME:
-        return (
-            "A prefixed ACL of '*' means names that begin with an asterisk, of which there are none: make it literal."
-        )
-    if acl.operation is not AclOperation.ALL and acl.operation not in OPERATIONS_OF[acl.resource]:
-        there = ", ".join(sorted(operation.name.lower() for operation in OPERATIONS_OF[acl.resource]))
-        what = acl.resource.name.lower().replace("_", " ")
-        return f"There is no {acl.operation.name.lower()} of a {what}; there are {there}, and all."
     kind, colon, name = acl.principal.partition(":")
     if not (kind and colon and name):
         return f"{acl.principal!r} is no principal: write User:NAME, or User:* for everyone."

@@ -180,9 +180,9 @@ def test_iterations_have_bounds(log, iterations):
 
 def test_limits_are_set_changed_and_taken_away(log):
     alice, both = Entity("alice"), Entity("alice", "app")
-    assert log.decide(decisions.decide_alter_quotas, {alice: {RATE: 10.0}, both: {TAKE: 1.5}}) == {
+    assert log.decide(decisions.decide_alter_quotas, {alice: {RATE: 10.0}, both: {TAKE: 2.0}}) == {
         alice: {RATE: 10.0},
-        both: {TAKE: 1.5},
+        both: {TAKE: 2.0},
     }
     assert log.decide(decisions.decide_alter_quotas, {alice: {TAKE: 7.0, RATE: None}}) == {alice: {TAKE: 7.0}}
     log.decide(decisions.decide_alter_quotas, {both: {TAKE: None}, Entity(ip="::1"): {RATE: None}})

@@ -89,7 +89,9 @@ class QuotaFilter:
         exact: dict[str, str] = {}
         any_name: set[str] = set()
         for one in body.components:
-            field = _field(one.entity_type)
+            field = _FIELDS.get(one.entity_type)
+            if field is None:  # so Kafka's image of quotas answers, and InvalidRequestError where one is altered
+                raise UnsupportedVersionError(_unknown(one.entity_type))
             if field in exact or field in any_name:
                 raise InvalidRequestError(f"Entity type {one.entity_type} cannot appear more than once in the filter.")
             if one.match_type == _EXACT and one.match is not None:
@@ -134,7 +136,9 @@ def change_of(entry: Any) -> tuple[Entity, Mapping[Quota, float | None]]:
     """An entity, and its limits to set, or to take away (None). Raises `InvalidRequestError`."""
     names: dict[str, str] = {}
     for one in entry.entity:
-        field = _field(one.entity_type)
+        field = _FIELDS.get(one.entity_type)
+        if field is None:
+            raise InvalidRequestError(_unknown(one.entity_type))
         if field in names:
             raise InvalidRequestError(f"Entity type {one.entity_type} cannot appear more than once in an entity.")
         if one.entity_name == "":
@@ -179,8 +183,5 @@ def _order(entity: Entity) -> tuple[str, ...]:
     return tuple(getattr(entity, field) or "" for field in _FIELDS.values())
 
 
-def _field(kind: str) -> str:
-    found = _FIELDS.get(kind)
-    if found is None:
-        raise UnsupportedVersionError(f"Quotas are of {', '.join(_FIELDS)}, not of {kind!r}.")
-    return found
+def _unknown(kind: str) -> str:
+    return f"Quotas are of {', '.join(_FIELDS)}, not of {kind!r}."

@@ -51,7 +51,11 @@ def add(
 
     They are in force on all brokers within a second. ACLs bind clients that hold no credentials of the store.
     """
+    from tidelog.access.rules import require_sensible
+
     made = wanted.acls(producer=producer, consumer=consumer)
+    for acl in made:
+        require_sensible(acl)
     with access_log(call) as log:
         new = log.add_acls(made)
     _show_changed(call, new, otherwise="All of them are there already.")

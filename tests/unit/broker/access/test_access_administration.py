@@ -10,7 +10,9 @@ from support.broker_requests import Requests
 from support.logs import memory_lake
 
 from tidelog.access.access_log import AccessLog
+from tidelog.access.authorizer import Authorizer, Subject
 from tidelog.access.credentials import ScramMechanism, credential, is_password
+from tidelog.access.model import AclOperation, AclResource
 from tidelog.access.quotas import DEFAULT, Entity, Quota
 from tidelog.broker.wire.apis import ApiKey
 
@@ -63,15 +65,39 @@ def test_acls_are_created_where_they_are_valid_and_described(requests, log):
         binding("t"),
         binding("a.", resource_pattern_type=4),
         binding("t", resource_type=4),  # the cluster has another name
-        binding("t", operation=9),  # no CLUSTER_ACTION of a topic
         binding("t", operation=99),
         binding("", operation=4),
+        binding("t", operation=1),  # ANY is for filters
+        binding("t", resource_pattern_type=2),
     ]
     answer = requests.ask(ApiKey.CREATE_ACLS, 3, {"creations": asked})
-    assert [int(one.error_code) for one in answer.results] == [0, 0, 42, 42, 42, 42]
+    assert [int(one.error_code) for one in answer.results] == [0, 0, 42, 42, 42, 42, 42]
     assert "kafka-cluster" in answer.results[2].error_message
     assert described(requests) == [(2, "t", 3, "User:alice", 3, 3), (2, "a.", 4, "User:alice", 3, 3)]
     assert len(log.look().acls) == 2
+
+
+def test_acls_that_make_no_sense_for_their_resource_are_kept_and_match_what_kafka_matches(requests, log):
+    """As `StandardAuthorizer` takes them: by resource, pattern and operation, whatever these are for."""
+    asked = [
+        binding("g", resource_type=3, operation=4),  # WRITE on a group, which implies DESCRIBE
+        binding("t", operation=12),  # IDEMPOTENT_WRITE on a topic
+        binding("t", operation=9, permission_type=2),  # CLUSTER_ACTION denied on a topic
+        binding("*", resource_type=3, resource_pattern_type=4),  # groups that begin with an asterisk
+    ]
+    answer = requests.ask(ApiKey.CREATE_ACLS, 3, {"creations": asked})
+    assert [int(one.error_code) for one in answer.results] == [0, 0, 0, 0]
+    assert len(described(requests)) == 4
+    authorizer, alice = Authorizer(log.look().acls), Subject("User:alice", "1.2.3.4")
+
+    def may(operation, resource, name):
+        return authorizer.verdict(alice, operation, resource, name).allowed
+
+    assert may(AclOperation.DESCRIBE, AclResource.GROUP, "g")
+    assert not may(AclOperation.READ, AclResource.GROUP, "g")
+    assert not may(AclOperation.WRITE, AclResource.TOPIC, "t")
+    assert may(AclOperation.READ, AclResource.GROUP, "*star")
+    assert not may(AclOperation.READ, AclResource.GROUP, "star")
 
 
 def test_a_filter_matches_all_that_concern_a_name(requests):
@@ -231,7 +257,10 @@ def test_quotas_are_set_changed_and_taken_away(requests, log):
         (entry({"ip": "10.0.0.1", "user": "alice"}, producer_byte_rate=1.0), 42),
         (entry({"ip": "not an address"}, connection_creation_rate=1.0), 42),
         (entry({"user": ""}, producer_byte_rate=1.0), 42),
-        (entry({"group": "g"}, producer_byte_rate=1.0), 35),
+        (entry({"group": "g"}, producer_byte_rate=1.0), 42),
+        (entry({"user": "alice"}, producer_byte_rate=1.5), 42),
+        (entry({"client-id": "c"}, consumer_byte_rate=0.999), 42),
+        (entry({"ip": "10.0.0.1"}, connection_creation_rate=2.5), 42),
         (entry({}, producer_byte_rate=1.0), 42),
     ],
 )

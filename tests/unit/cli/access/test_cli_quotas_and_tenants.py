@@ -27,9 +27,9 @@ def state(lake: str) -> AccessState:
     [
         (["--user", "alice", "producer_byte_rate=1048576"], Entity("alice"), {RATE: 1048576.0}),
         (
-            ["--user", "alice", "--client-id", "app", "producer_byte_rate=1", "consumer_byte_rate=2.5"],
+            ["--user", "alice", "--client-id", "app", "producer_byte_rate=1", "consumer_byte_rate=2"],
             Entity("alice", "app"),
-            {RATE: 1.0, TAKE: 2.5},
+            {RATE: 1.0, TAKE: 2.0},
         ),
         (["--default-user", "--default-client-id", "consumer_byte_rate=1e3"], Entity(DEFAULT, DEFAULT), {TAKE: 1000.0}),
         (["--ip", "0::1", "connection_creation_rate=5"], Entity(ip="::1"), {CONNECT: 5.0}),
