@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.rate_limit import Throttle
 from tidelog.log.door.request_history import find_answer
 from tidelog.log.door.topic_machine import stored_config
+from tidelog.log.read_on import read_on
 from tidelog.log.records import partitioners
 from tidelog.log.records.checks import check_columns
 from tidelog.log.records.frames import as_table
@@ -409,21 +411,40 @@ class Topic(TopicTables):
         Columns key, value, topic, partition, offset, timestamp (UTC, us), timestampType, and where asked for headers,
         and the struct `columns` that a typed topic's values have.
         None means the log start and the log end offset as of this call. Compacted offsets are
-        missing. Raises `UnknownPartitionError`, `OffsetOutOfRangeError`, `CorruptSegmentError`.
+        missing, and what is deleted or compacted while the read goes on, within a second.
+        Raises `UnknownPartitionError`, `OffsetOutOfRangeError`, `CorruptSegmentError`.
         """
         with self._door.lock:  # no other thread changes the state between two looks at it
             state = self.state()
             require_partition(state, self._name, partition)
             plan = fetch.plan_fetch(state, self._name, partition, start, end)
-        return fetch.fetch(
+        return self.read_plan(
+            plan, include_headers=include_headers, include_columns=include_columns, batch_records=batch_records
+        )
+
+    def read_plan(
+        self,
+        plan: fetch.FetchPlan,
+        *,
+        include_headers: bool = False,
+        include_columns: bool = False,
+        batch_records: int = ROW_GROUP_RECORDS,
+    ) -> Iterator[pa.RecordBatch]:
+        """The records of a plan of this topic, as `read` gives them."""
+        read = partial(
+            fetch.fetch,
             self._lake.storage,
             self.folder,
             self._name,
-            plan,
             include_headers=include_headers,
             include_columns=include_columns,
             batch_records=batch_records,
         )
+        return read_on(plan, read, self._renewed, self._lake.clock)
+
+    def _renewed(self, plan: fetch.FetchPlan) -> fetch.FetchPlan | None:
+        with self._door.lock:
+            return fetch.renewed(self.state(), self._name, plan)
 
     def plan(self, partition: int, start: int | None = None, end: int | None = None) -> fetch.FetchPlan:
         """The segments for [start, end) as of the last look at the log; no new look is taken.

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tidelog.cli.consume.offsets import Span, starting_offset
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import require_partition
-from tidelog.log.segments.fetch import FetchPlan, fetch, plan_fetch
+from tidelog.log.segments.fetch import FetchPlan, plan_fetch
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
 
@@ -154,14 +154,7 @@ class Following:
 
     def _open(self, state: TopicState, cursor: _Cursor) -> _Reading:
         plan = self._plan(state, cursor)
-        batches = fetch(
-            self._lake.storage,
-            self._topic.folder,
-            self._topic.name,
-            plan,
-            include_headers=self._headers,
-            batch_records=BATCH_RECORDS,
-        )
+        batches = self._topic.read_plan(plan, include_headers=self._headers, batch_records=BATCH_RECORDS)
         return _Reading(cursor, plan, batches)
 
     def _finish(self, read: _Reading) -> Iterator[Reached]:

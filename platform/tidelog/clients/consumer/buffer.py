@@ -26,12 +26,16 @@ _FEW = 16
 
 @dataclass(eq=False, slots=True)
 class Records:
-    """Records of one partition, of which the first `taken` are gone; `messages` of the next few are made already."""
+    """Records of one partition, as of a `version` of its topic, of which the first `taken` are gone.
+
+    `messages` of the next few are made already.
+    """
 
     owned: PartitionState
     cursor: Cursor
     batch: Held
     nbytes: int
+    version: int
     taken: int = 0
     messages: list[Message] | None = None
     messages_at: int = 0
@@ -61,9 +65,9 @@ class Buffer:
         self.bytes = 0
         self.records = 0
 
-    def add(self, owned: PartitionState, cursor: Cursor, batch: Held, nbytes: int) -> None:
-        """Append records, of about `nbytes`."""
-        self._entries.append(Records(owned, cursor, batch, nbytes))
+    def add(self, owned: PartitionState, cursor: Cursor, batch: Held, nbytes: int, version: int) -> None:
+        """Append records, of about `nbytes`, as of a version of their topic."""
+        self._entries.append(Records(owned, cursor, batch, nbytes, version))
         self.bytes += nbytes
         self.records += batch.num_rows
 
@@ -84,6 +88,20 @@ class Buffer:
                 records, size = found.get(entry.owned.place, (0, 0))
                 left = entry.batch.num_rows - entry.taken
                 found[entry.owned.place] = records + left, size + entry.nbytes * left // entry.batch.num_rows
+        return found
+
+    def rewritten(self) -> dict[PartitionState, int]:
+        """The partitions of which records that wait were rewritten since; {partition: the offset of the first one}."""
+        found: dict[PartitionState, int] = {}
+        firsts: dict[PartitionState, int] = {}
+        for entry in self._entries:
+            if not isinstance(entry, Records) or entry.cursor is not entry.owned.cursor:
+                continue
+            state, owned = entry.cursor.log.state, entry.owned
+            first, last = _offset(entry.batch, entry.taken), _offset(entry.batch, entry.batch.num_rows - 1)
+            firsts.setdefault(owned, first)
+            if state is not None and state.rewrites.touch(owned.partition, first, last + 1, entry.version):
+                found.setdefault(owned, firsts[owned])
         return found
 
     def purge(self) -> None:
@@ -159,6 +177,11 @@ class Buffer:
         if entry.taken >= entry.batch.num_rows:
             self._entries.popleft()
             self.bytes -= entry.nbytes
+
+
+def _offset(batch: Held, row: int) -> int:
+    found = batch.positions[row] if isinstance(batch, FewRecords) else batch.column("offset")[row].as_py()
+    return int(found)
 
 
 def _is_same(before: Message, error: KafkaError, offset: int | None) -> bool:

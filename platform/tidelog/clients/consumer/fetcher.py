@@ -110,13 +110,34 @@ class Fetcher:
             if not self._paused and not self._session.waits:
                 self._asked_s = 0.0 if self._traffic is None else self._traffic.ask("Fetch")
                 self._session.ask(self._limits)
-            for session in self._loop.next(retry_s):
+            answered = self._loop.next(retry_s)
+            if self._loop.take_rewritten():
+                self._forget_rewritten()
+            for session in answered:
                 if self._traffic is not None:
                     self._traffic.answer(self._asked_s)
                 for event in session.read():
                     self._take(event)
                     if self._stopping or self._changed:
                         break
+
+    def _forget_rewritten(self) -> None:
+        """Read again what was read ahead and is not what the log holds by now.
+
+        Where the log start has passed the application, it goes on there: an offset that was read in time is not out of
+        range. Where the log start has passed what was read ahead, too, it is.
+        """
+        with self._lock:
+            for owned, first in self._buffer.rewritten().items():
+                cursor = owned.cursor
+                if cursor is None or cursor.log.state is None or owned.paused:
+                    continue
+                log_start = cursor.log.state.start(owned.partition)
+                start = max(first, log_start) if cursor.position >= log_start else first
+                owned.start = start
+                owned.cursor = self._session.put(owned.topic, owned.partition, start)
+            self._buffer.purge()
+            self._paused = self._is_full()
 
     def _place(self) -> float | None:
         """Bring the session in line with the assignment; returns in how many seconds to try again what failed."""
@@ -195,7 +216,7 @@ class Fetcher:
                 return
             if isinstance(event, Fetched):
                 owned.log_start, owned.log_end = event.log_start, event.log_end
-                self._buffer.add(owned, cursor, event.held, event.nbytes)
+                self._buffer.add(owned, cursor, event.held, event.nbytes, event.version)
                 if self._traffic is not None:
                     partition = cursor.partition
                     self._traffic.move(cursor.topic, {partition: event.held.num_rows}, {partition: event.nbytes})

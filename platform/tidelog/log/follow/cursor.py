@@ -37,6 +37,8 @@ class FollowedLog:
         self.topic: Topic | None = None
         self.state: TopicState | None = None
         self.error: TidelogError | None = None
+        # The newest entry that took records out of the topic, as far as is known.
+        self.rewritten_at = -1
         self._seen: tuple[int, str, str] | None = None
 
     def refresh(self) -> bool:
@@ -52,6 +54,7 @@ class FollowedLog:
             if not self.topic.id:  # it was not there when it was opened
                 self.topic = self.lake.topic(self.name)
             self.error = None
+            self.rewritten_at = self.state.rewrites.version
         except TidelogError as e:
             self.error, self.state = e, None
         version = -1 if self.state is None else self.state.version
@@ -87,6 +90,9 @@ class Cursor:
     _rest: Held | None = field(default=None, repr=False)
     _rest_bytes: int = 0
     _coming: Future[Held | None] | None = None
+    # What the records at hand were planned as: up to which offset, and as of which version of the topic.
+    _planned_end: int = -1
+    _planned_at: int = -1
 
     @property
     def topic(self) -> str:
@@ -131,9 +137,13 @@ class Cursor:
         raise; then nothing is open and the position is as before.
         """
         try:
+            if self._rest is None and self._coming is not None:
+                self._rest, self._coming = self._coming.result(), None
+                self._rest_bytes = 0 if self._rest is None else self._rest.nbytes
+            if self._is_rewritten():
+                self.close()
             if self._rest is None:
-                coming, self._coming = self._coming, None
-                self._rest = self._next(headers, most_bytes) if coming is None else coming.result()
+                self._rest = self._next(headers, most_bytes)
                 self._rest_bytes = 0 if self._rest is None else self._rest.nbytes
         except BaseException:
             self.close()
@@ -154,6 +164,18 @@ class Cursor:
         self.given_bytes += nbytes
         return batch, nbytes
 
+    @property
+    def version(self) -> int:
+        """The version of the topic as of which the last records were read."""
+        return self._planned_at
+
+    def _is_rewritten(self) -> bool:
+        """Whether what is open was rewritten since its reading was planned: then it is read anew from the position."""
+        topic = self.log.topic
+        if topic is None or not self.is_open:
+            return False
+        return topic.known.rewrites.touch(self.partition, self.position, self._planned_end, self._planned_at)
+
     def begin(self, helpers: Executor, *, headers: bool, most_bytes: int) -> None:
         """Have a helper decode what the next read hands out, unless it is there, or little."""
         if self._rest is not None or self._coming is not None or self.log.topic is None:
@@ -170,6 +192,7 @@ class Cursor:
         while True:
             if self._batches is None or self._plan is None:
                 self._plan = topic.plan(self.partition, self.position)
+                self._planned_end, self._planned_at = self._plan.end, self._plan.version
                 if not self._plan.segments:
                     self.position, self._plan = self._plan.end, None
                     return None

@@ -29,7 +29,8 @@ class FetchLimits:
 class Fetched:
     """Records of a partition, of about `nbytes`; `next_offset` is where its next read begins.
 
-    `held`: the records as they were read. `log_start` and `log_end`: the partition's offsets as last seen.
+    `held`: the records as they were read, as of a `version` of the topic. `log_start` and `log_end`: the partition's
+    offsets as last seen.
     """
 
     cursor: Cursor
@@ -38,6 +39,7 @@ class Fetched:
     next_offset: int
     log_start: int
     log_end: int
+    version: int = -1
 
     @property
     def records(self) -> pa.RecordBatch:

@@ -47,6 +47,7 @@ class FetchLoop:
         self._count = 0
         self._thread = 0
         self._woken = False
+        self._rewrote = False
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +62,8 @@ class FetchLoop:
     def next(self, timeout_s: float | None = None) -> list["FetchSession"]:
         """The sessions whose fetch can be answered now: read them. Waits for the first one.
 
-        Returns none when `timeout_s` is over (None: without end) or another thread called `wake`.
+        Returns none when `timeout_s` is over (None: without end), another thread called `wake`, or a topic was
+        rewritten.
         """
         self._thread = threading.get_ident()
         now_s = self._clock.elapsed_s()
@@ -76,6 +78,11 @@ class FetchLoop:
             if answered or self._woken or now_s >= until_s:
                 self._woken = False
                 return answered
+
+    def take_rewritten(self) -> bool:
+        """Whether a topic was rewritten since the last call: what was read of it before may be gone from the log."""
+        rewrote, self._rewrote = self._rewrote, False
+        return rewrote
 
     def wake(self) -> None:
         """End the `next` that is waiting, or else the next one's wait."""
@@ -93,7 +100,10 @@ class FetchLoop:
             return
         log, sessions = followed
         began_s = self._clock.elapsed_s()
+        before, was_known = log.rewritten_at, log.is_known
         grew = log.refresh()
+        if was_known and log.rewritten_at != before:
+            self._rewrote = self._woken = True
         now_s = self._clock.elapsed_s()
         self._tailing.looked(topic, found=grew, took_s=now_s - began_s)
         if grew:
@@ -270,7 +280,7 @@ class FetchSession:
         if taken is not None:
             state, partition = cursor.log.state, cursor.partition
             known = (0, cursor.position) if state is None else (state.start(partition), state.end(partition))
-            return Fetched(cursor, *taken, cursor.position, *known)
+            return Fetched(cursor, *taken, cursor.position, *known, cursor.version)
         if self._ends and cursor.reported_end != cursor.position:
             cursor.reported_end = cursor.position
             return EndReached(cursor, cursor.position)

@@ -25,13 +25,17 @@ _LAST_MS = (2**63 - 1) // 1000
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
-    """Which segments hold the offsets [start, end) of a partition, by offset. `typing`: of a typed topic."""
+    """Which segments hold the offsets [start, end) of a partition, by offset, as of a `version` of the topic.
+
+    `typing`: of a typed topic.
+    """
 
     partition: int
     start: int
     end: int
     segments: tuple[Segment, ...]
     typing: Typing | None = None
+    version: int = -1
 
 
 def plan_fetch(state: TopicState, topic: str, partition: int, start: int | None, end: int | None) -> FetchPlan:
@@ -50,7 +54,20 @@ def plan_fetch(state: TopicState, topic: str, partition: int, start: int | None,
             " written yet; start within the range (earliest, latest)."
         )
     segments = tuple(overlapping(state.live(partition), begin, stop))
-    return FetchPlan(partition, begin, stop, segments, typing_of(state.metadata))
+    return FetchPlan(partition, begin, stop, segments, typing_of(state.metadata), state.version)
+
+
+def renewed(state: TopicState, topic: str, plan: FetchPlan) -> FetchPlan | None:
+    """The plan anew, where a part of it was rewritten since it was made; None where all of it is as it was.
+
+    What was deleted meanwhile is left out.
+    """
+    if not state.rewrites.touch(plan.partition, plan.start, plan.end, plan.version):
+        return None
+    start = max(plan.start, state.start(plan.partition))
+    if start >= plan.end:
+        return FetchPlan(plan.partition, plan.end, plan.end, (), plan.typing, state.version)
+    return plan_fetch(state, topic, plan.partition, start, plan.end)
 
 
 def overlapping(live: Sequence[Segment], start: int, end: int) -> Sequence[Segment]:

@@ -1,7 +1,7 @@
 """A topic's state: the sum of its log up to a version. Only `apply` changes it, live and at start-up alike."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from tidelog.log.delta.timestamps import parse_utc_ms
 from tidelog.log.state.add_columns import AddColumns, CheckpointActions
 from tidelog.log.state.lazy_list import LazyList
 from tidelog.log.state.producer_memory import ProducerColumns, ProducerMemory, parse_app_id
+from tidelog.log.state.rewrites import Rewrite, Rewrites, rewrites_of
 from tidelog.log.state.txn_expiry import PRODUCER_EXPIRATION, TxnExpiry, txn_expiry
 
 CONFIG_PREFIX = "tidelog."
@@ -76,6 +77,11 @@ class Segment:
     raw_stats: str | None
     since: int = field(default=-1, compare=False, repr=False)
 
+    @property
+    def records(self) -> int | None:
+        """How many records it holds; None where its statistics don't say."""
+        return self.stats.records
+
     @cached_property
     def stats(self) -> SegmentStats:
         """The statistics of the log entry, read when first asked for; what can't be read is unknown."""
@@ -118,6 +124,8 @@ class TopicState:
     _oldest_ms: int = field(default=_NEVER_MS, init=False, compare=False, repr=False)
     # The newest entry that took segments out, as far as is known: at most the checkpoint that this was restored from.
     removed_at: int = field(default=-1, compare=False, repr=False)
+    # What readers that remember records must forget.
+    rewrites: Rewrites = field(default_factory=Rewrites, compare=False, repr=False)
     # The newest entries, when tidelog did not write them: they change nothing, and wait to be taken back.
     foreign: tuple[Entry, ...] = ()
 
@@ -249,9 +257,12 @@ class TopicState:
             adds.setdefault(add.partition, []).append(add)
         removed = {a.path: a.partition for a in entry.actions if isinstance(a, Remove)}
         left = set(removed.values())
+        gone: dict[int, list[Segment]] = {}
+        added: dict[int, list[Segment]] = {}
         for partition in adds.keys() | left:
-            new = [self._segment(a, entry.version) for a in adds.get(partition, [])]
-            self._change(partition, new, removed.keys() if partition in left else ())
+            new = added[partition] = [self._segment(a, entry.version) for a in adds.get(partition, [])]
+            gone[partition] = self._change(partition, new, removed.keys() if partition in left else ())
+        rewrites = [*(rewrites_of(entry.version, gone, added) if removed else ()), *self._raised_starts(entry)]
         for action in entry.actions:
             self._apply_other(action)
         self._forget_expired()
@@ -259,6 +270,16 @@ class TopicState:
             self._shrink_columns()
             self.last_modification_ms = max((s.modification_ms for s in self.all_segments()), default=0)
             self.removed_at = entry.version
+        if rewrites:
+            self.rewrites.add(rewrites)
+
+    def _raised_starts(self, entry: Entry) -> Iterator[Rewrite]:
+        """What the entry takes from readers by raising log start offsets, segments or none."""
+        for txn in entry.actions:
+            if isinstance(txn, Txn) and txn.app_id.startswith(layout.START_PREFIX):
+                partition = layout.number(txn.app_id[len(layout.START_PREFIX) :])
+                if partition is not None and txn.version > self.start(partition):
+                    yield Rewrite(entry.version, partition, self.start(partition), txn.version)
 
     def restore(self, version: int, actions: Iterable[Action]) -> None:
         """Become the state that a checkpoint of `version` holds. Its rows come in no order."""
@@ -279,6 +300,7 @@ class TopicState:
             self.producers.restore(producers, self._expiry.producers_since_ms(self.updated_ms))
         self._forget_expired()
         self.version = self.removed_at = version
+        self.rewrites.restored(version)
 
     def _take_columns(self, adds: AddColumns, version: int) -> bool:
         """Take the segments over as columns; False where two of a partition begin at one offset."""
@@ -337,16 +359,21 @@ class TopicState:
             self.txns = {txn.app_id: txn for txn in kept}
             self._oldest_ms = min((t.last_updated_ms for t in kept if t.last_updated_ms is not None), default=_NEVER_MS)
 
-    def _change(self, partition: int, new: list[Segment], removed: Container[str]) -> None:
+    def _change(self, partition: int, new: list[Segment], removed: Container[str]) -> list[Segment]:
+        """Have segments come and others leave; those that left."""
         live = self.segments.setdefault(partition, [])
         if not removed and all(not live or s.base_offset >= live[-1].end for s in new):
             live.extend(new)
-            return
-        left = _in_order([*(s for s in live if s.path not in removed), *new])
+            return []
+        kept, gone = list[Segment](), list[Segment]()
+        for segment in live:
+            (gone if segment.path in removed else kept).append(segment)
+        left = _in_order([*kept, *new])
         if left:
             self.segments[partition] = left
         else:
             del self.segments[partition]
+        return gone
 
     def _segment(self, add: Add, since: int) -> Segment:
         self.last_modification_ms = max(self.last_modification_ms, add.modification_ms)

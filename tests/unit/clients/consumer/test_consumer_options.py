@@ -201,7 +201,7 @@ class TestBuffer:
         (batch,) = lake.topic("t").read(0, include_headers=True)
         for owned in assignment:
             owned.cursor = Any  # type: ignore[assignment]
-            buffer.add(owned, owned.cursor, batch, batch.nbytes)  # type: ignore[arg-type]
+            buffer.add(owned, owned.cursor, batch, batch.nbytes, 1)  # type: ignore[arg-type]
         return assignment, buffer
 
     def test_it_counts_what_is_in_it(self, lake: Lake) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.faults import FaultyStorage
-from support.logs import values
+from support.logs import read_offsets, values
+from support.rewrites import TAKE_RECORDS_AWAY, fill_rounds
 
 from tidelog.log.base.errors import (
     CorruptSegmentError,
@@ -438,3 +439,28 @@ def test_an_idle_loop_neither_lists_nor_looks_often(tmp_path: Path, lake: Lake) 
         assert fetch(loop, session, 1.0) == []
     assert set(calls) <= {"get"}
     assert len(calls) < 40
+
+
+@pytest.mark.parametrize("kind", TAKE_RECORDS_AWAY)
+def test_what_is_open_is_read_anew_once_it_is_rewritten(lake: Lake, loop: FetchLoop, kind: str) -> None:
+    fill_rounds(lake)
+    session = loop.session()
+    session.put("t", 0, 0)
+    (first,) = fetch(loop, session, partition_max_bytes=1)
+    assert isinstance(first, Fetched)
+    assert (first.next_offset, first.cursor.is_open) == (1, True)
+    loop.take_rewritten()
+    TAKE_RECORDS_AWAY[kind](lake, "t")
+    loop._look("t")
+    assert loop.take_rewritten()
+    assert not loop.take_rewritten()
+    left = [one for one in read_offsets(lake, "t") if one[0] >= 1]
+    if first.cursor.problem() is not None:  # the log start has passed it
+        session.put("t", 0, lake.topic("t").state().start(0))
+    found: list[tuple[int, str]] = []
+    while len(found) < len(left):
+        for event in fetch(loop, session, partition_max_bytes=1):
+            assert isinstance(event, Fetched)
+            assert event.version >= lake.topic("t").state().rewrites.version
+            found += [(row["offset"], row["value"].decode()) for row in event.records.to_pylist()]
+    assert found == left
