@@ -76,12 +76,12 @@ class Broker:
             if isinstance(lake.storage, PreparesObjects):
                 lake.storage.prepare_beside()
         blocking = counted(blocking)
-        self._topics = BrokerTopics(lake, blocking)
+        cache = BatchCache(settings.cache_bytes)
+        self._topics = BrokerTopics(lake, blocking, cache)
         self._secured = SecuredListeners(settings, self.clock, blocking)
         dialer = self._secured.dialer(lambda: self._context.access.state.secret)
         channels = BrokerChannels(dialer)
         self._cluster = Cluster(lake, settings, blocking, channels, dialer)
-        cache = BatchCache(settings.cache_bytes)
         cluster = self._cluster
         super_users = settings.access.super_users | {BROKER_PRINCIPAL}
         topic = settings.access.audit_topic

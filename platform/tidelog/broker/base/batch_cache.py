@@ -5,10 +5,13 @@ Committed batches only. An offset that is here is answered without a look at the
 
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
+
+from tidelog.broker.records.batches import CODECS, NONE
+from tidelog.log.state.rewrites import Rewrite
 
 # Batches that follow one another are kept, looked up and dropped together, in chunks of about this size.
 CHUNK_BYTES: Final = 256 * 1024
@@ -28,8 +31,8 @@ class Found(NamedTuple):
     end: int
 
 
-# Topic, partition, and whether batches are packed by a codec that not every client knows.
-Place = tuple[UUID, int, bool]
+# Topic, partition, and the codec that batches which are read from segments are packed by.
+Place = tuple[UUID, int, int]
 
 
 @dataclass(slots=True, eq=False)
@@ -37,6 +40,8 @@ class BatchRun:
     """Batches that cover the offsets [first, end) of a place. `lasts`: the last offset of each; `size`: in bytes.
 
     There may be offsets without a record, which compaction has taken, before each batch and behind the last.
+    `version`: of the topic, as of which they were read; -1 for what was produced: an append comes before all rewrites
+    of its offsets.
     """
 
     place: Place
@@ -45,6 +50,7 @@ class BatchRun:
     lasts: list[int]
     batches: list[bytes]
     size: int
+    version: int = -1
 
     def read(self, offset: int, most_bytes: int, *, at_least_one: bool) -> Found:
         """Batches from the one that holds the offset on, whole ones of `most_bytes` in all.
@@ -119,7 +125,26 @@ class _Chunks:
 
     def drop(self) -> None:
         """Drop the chunk that was not used for the longest time."""
-        chunk, _ = self._used.popitem(last=False)
+        chunk = next(iter(self._used))
+        self._remove(chunk)
+
+    def forget(self, rewrite: Rewrite, topic: UUID) -> None:
+        """Drop what overlaps a rewrite of a topic and is of before."""
+        for place in [(topic, rewrite.partition, codec) for codec in range(len(CODECS))]:
+            chunks = self._places.get(place, [])
+            begin = bisect_right(chunks, rewrite.first, key=_end)
+            end = bisect_left(chunks, rewrite.end, lo=begin, key=_first)
+            for chunk in [one for one in chunks[begin:end] if one.version < rewrite.version]:
+                self._remove(chunk)
+
+    def forget_topic(self, topic: UUID) -> None:
+        """Drop all of a topic."""
+        for place in [place for place in self._places if place[0] == topic]:
+            for chunk in list(self._places[place]):
+                self._remove(chunk)
+
+    def _remove(self, chunk: BatchRun) -> None:
+        del self._used[chunk]
         self.size -= chunk.kept_bytes
         chunks = self._places[chunk.place]
         del chunks[bisect_left(chunks, chunk.first, key=_first)]
@@ -146,7 +171,7 @@ class BatchCache:
 
     def add(self, topic: UUID, partition: int, first: int, last: int, batch: bytes) -> None:
         """Keep a committed batch of offsets `first` to `last`, as consumers are to see it: its offsets are set."""
-        place = (topic, partition, False)
+        place = (topic, partition, NONE)
         if self._produced.find(place, first) is None and self._produced.find(place, last) is None:
             self._produced.append(place, first, last, batch)
             self._trim()
@@ -156,19 +181,28 @@ class BatchCache:
         self._read.add(chunk)
         self._trim()
 
+    def forget(self, topic: UUID, rewrites: Iterable[Rewrite] | None) -> None:
+        """Drop what these rewrites of a topic replaced; None: all of the topic, as for one that is gone."""
+        for chunks in (self._produced, self._read):
+            if rewrites is None:
+                chunks.forget_topic(topic)
+                continue
+            for rewrite in rewrites:
+                chunks.forget(rewrite, topic)
+
     def get(self, topic: UUID, partition: int, offset: int) -> bytes | None:
         """The batch that holds the offset, or the next one where compaction has left none; None: it is not here."""
-        chunk = self.find((topic, partition, False), offset)
+        chunk = self.find((topic, partition, NONE), offset)
         found = None if chunk is None else chunk.read(offset, 0, at_least_one=True)
         return found.batches[0] if found is not None and found.batches else None
 
     def find(self, place: Place, offset: int) -> BatchRun | None:
         """The chunk that covers the offset; None: it is not here. What was produced here comes first."""
-        return self._produced.find((place[0], place[1], False), offset) or self._read.find(place, offset)
+        return self._produced.find((place[0], place[1], NONE), offset) or self._read.find(place, offset)
 
     def next_first(self, place: Place, offset: int) -> int | None:
         """The first offset after this one at which a chunk begins; None: there is none."""
-        produced = self._produced.next_first((place[0], place[1], False), offset)
+        produced = self._produced.next_first((place[0], place[1], NONE), offset)
         read = self._read.next_first(place, offset)
         return min((first for first in (produced, read) if first is not None), default=None)
 

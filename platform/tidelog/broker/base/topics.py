@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from uuid import UUID
 
+from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.blocking import Blocking
 from tidelog.broker.wire.errors import UnknownTopicIdError
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
@@ -31,6 +32,8 @@ class BrokerTopic:
         self.log = log
         # In the order in which they came.
         self._waiting: dict[Callable[[], None], None] = {}
+        # The topic's id and version as last seen: what was rewritten since is still to be forgotten.
+        self._seen: tuple[UUID, int] | None = None
 
     @property
     def name(self) -> str:
@@ -45,9 +48,17 @@ class BrokerTopic:
         return self.log.topic
 
     @property
+    def topic_id(self) -> str:
+        """The id of the topic that has the name now. Raises `UnknownTopicError` where none has, as after a deletion."""
+        topic_id = self.topic.id
+        if not topic_id:
+            raise UnknownTopicError(f"There is no topic '{self.name}' any more.")
+        return topic_id
+
+    @property
     def id(self) -> UUID:
-        """Its id, as clients see it."""
-        return UUID(self.topic.id)
+        """Its id, as clients see it. Raises as `topic_id`."""
+        return UUID(self.topic_id)
 
     @property
     def state(self) -> TopicState:
@@ -57,6 +68,32 @@ class BrokerTopic:
         if self.log.state is None:
             raise ValueError(f"topic '{self.name}' was not looked at yet")
         return self.log.state
+
+    def is_rewritten(self, topic: UUID, partition: int, first: int, end: int, version: int | None = None) -> bool:
+        """Whether a topic's records of [first, end), as of a version, may be gone from its log by now.
+
+        None: as they were produced. So are those of a topic that is not there any more.
+        """
+        state = self.log.state
+        if state is None or not state.topic_id or UUID(state.topic_id) != topic:
+            return True
+        if version is None:
+            return state.rewrites.touch_at_all(partition, first, end)
+        return state.rewrites.touch(partition, first, end, version)
+
+    def forget_rewritten(self, cache: BatchCache) -> None:
+        """Have the cache forget what was rewritten since the last call."""
+        state, error = self.log.state, self.log.error
+        now = None
+        if state is not None and state.exists and state.topic_id:
+            now = UUID(state.topic_id), state.version
+        elif not isinstance(error, UnknownTopicError | TopicChangedError):  # nothing is known of it for the moment
+            return
+        before, self._seen = self._seen, now
+        if before is None or before == now:
+            return
+        is_same = state is not None and now is not None and now[0] == before[0]
+        cache.forget(before[0], state.rewrites.since(before[1]) if is_same and state is not None else None)
 
     def on_change(self, wake: Callable[[], None]) -> None:
         """Call `wake` at each change, until `forget`."""
@@ -76,10 +113,12 @@ class BrokerTopics:
     """The topics of a lake. A topic is followed from its first use on, by one thread for all of them.
 
     Its methods are for the loop's thread. What is asked by name or id is looked up in the store where it is not known.
+    The `cache` forgets what a rewrite of a topic replaced, as soon as that is seen.
     """
 
-    def __init__(self, lake: Lake, blocking: Blocking) -> None:
+    def __init__(self, lake: Lake, blocking: Blocking, cache: BatchCache) -> None:
         self._lake = lake
+        self._cache = cache
         self._blocking = blocking
         self._loop = asyncio.get_running_loop()
         self._tailing = Tailing(lake.storage, lake.clock)
@@ -103,8 +142,13 @@ class BrokerTopics:
                 if isinstance(found.log.error, UnknownTopicError | TopicChangedError):
                     return None
                 raise found.log.error
+            try:
+                topic_id = found.id
+            except UnknownTopicError:  # deleted since it was looked at
+                return None
             if self._followed.setdefault(name, found) is found:
-                self._names[found.id] = name
+                self._names[topic_id] = name
+                found.forget_rewritten(self._cache)
                 self._tailing.add(name)
             found = self._followed[name]
         return found
@@ -120,7 +164,9 @@ class BrokerTopics:
             if name is None:
                 self._absent[topic_id] = self._lake.clock.elapsed_s()
         found = None if name is None else await self.get(name)
-        return found if found is not None and found.id == topic_id else None
+        with suppress(UnknownTopicError):
+            return found if found is not None and found.id == topic_id else None
+        return None
 
     def _is_known_as_absent(self, topic_id: UUID) -> bool:
         """Whether all topics were looked at for the id a moment ago: clients of a topic that is gone ask on and on."""
@@ -187,6 +233,8 @@ class BrokerTopics:
 
     def _changed(self, name: str) -> None:
         found = self._followed[name]
+        found.forget_rewritten(self._cache)
         if found.log.error is None:
-            self._names[found.id] = name
+            with suppress(UnknownTopicError):
+                self._names[found.id] = name
         found.ring()

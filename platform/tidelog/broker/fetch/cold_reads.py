@@ -61,19 +61,28 @@ class ColdReads:
             known = context.cache.find(place, offset)
             if known is not None:
                 return known
-            stream, _ = self._open.pop((place, offset), (None, 0.0))
-            if stream is None:
-                stream = SegmentStream(context.lake.storage, topic.topic, place, offset)
-            epoch, stop = context.cluster().epoch, context.cache.next_first(place, offset)
-            try:
-                chunk = await context.blocking(stream.read, self._records, epoch, stop)
-            except BaseException:
+            chunk, stream = await self._chunk(topic, place, offset)
+            if topic.is_rewritten(place[0], place[1], chunk.first, chunk.end, chunk.version):  # while it was read
                 stream.close()
-                raise
-            if chunk.end > chunk.first:
+                chunk, stream = await self._chunk(topic, place, offset)
+            is_rewritten = topic.is_rewritten(place[0], place[1], chunk.first, chunk.end, chunk.version)
+            if chunk.end > chunk.first and not is_rewritten:
                 context.cache.add_read(chunk)
             self._keep(place, stream)
             return chunk
+
+    async def _chunk(self, topic: BrokerTopic, place: Place, offset: int) -> tuple[BatchRun, SegmentStream]:
+        """A chunk from segments, and the stream that reads on behind it."""
+        context = self._context
+        stream, _ = self._open.pop((place, offset), (None, 0.0))
+        if stream is None:
+            stream = SegmentStream(context.lake.storage, topic.topic, place, offset)
+        epoch, stop = context.cluster().epoch, context.cache.next_first(place, offset)
+        try:
+            return await context.blocking(stream.read, self._records, epoch, stop), stream
+        except BaseException:
+            stream.close()
+            raise
 
     def _keep(self, place: Place, stream: SegmentStream) -> None:
         """Keep a stream open for the next read."""

@@ -16,15 +16,16 @@ from tidelog.broker.fetch.filling import Wanted, fill
 from tidelog.broker.fetch.requested import RequestedTopic, epoch_problem
 from tidelog.broker.fetch.requests import Asked, FetchRequest, Key, request_of
 from tidelog.broker.fetch.sessions import Sessions
-from tidelog.broker.records.batches import of_epoch
+from tidelog.broker.records.batches import NONE, ZSTD, of_epoch
+from tidelog.broker.records.topic_codec import codec_of_topic
 from tidelog.broker.wire.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE
 from tidelog.broker.wire.fetch_answer import FetchAnswer, PartitionAnswer, encode_fetch
 from tidelog.log.base.errors import TidelogError
 
-# Records of segments are packed by Zstandard only for topics that ask for it, as not every client knows it: Rust's
-# rdkafka is built without it, and KafkaJS and old Python clients, which use older versions, don't have it.
+# Records of segments are packed by Zstandard only for topics that ask for it, and from this version on, as not every
+# client knows it: Rust's rdkafka is built without it, and KafkaJS and old Python clients, which use older versions,
+# don't have it.
 PACKED_SINCE = 12
-_ASKED_FOR = ("compression.type", "zstd")
 # Partitions that are read from segments at once for one request.
 READS_AT_ONCE = 8
 # Versions of Fetch.
@@ -38,12 +39,12 @@ class _Partition:
 
     __slots__ = ("_cache", "answer", "asked", "chunk", "failed", "key", "place", "topic", "wanted")
 
-    def __init__(self, key: Key, asked: Asked, topic: RequestedTopic, cache: BatchCache, *, packed: bool) -> None:
+    def __init__(self, key: Key, asked: Asked, topic: RequestedTopic, cache: BatchCache, codec: int) -> None:
         self._cache = cache
         self.key = key
         self.asked = asked
         self.topic = topic
-        self.place: Place = (topic.id, key[1], packed)
+        self.place: Place = (topic.id, key[1], codec)
         # What was read for this request, should the cache not have kept it.
         self.chunk: BatchRun | None = None
         self.failed: TidelogError | None = None
@@ -52,7 +53,11 @@ class _Partition:
 
     def find(self, offset: int) -> BatchRun | None:
         """The chunk that covers the offset: in the cache, or what was read for this request."""
-        found, chunk = self._cache.find(self.place, offset), self.chunk
+        found, chunk, topic = self._cache.find(self.place, offset), self.chunk, self.topic.topic
+        if chunk is not None and (
+            topic is None or topic.is_rewritten(*self.place[:2], chunk.first, chunk.end, chunk.version)
+        ):
+            chunk = self.chunk = None
         if found is None and chunk is not None and chunk.first <= offset < chunk.end:
             return chunk
         return found
@@ -125,8 +130,7 @@ class Fetching:
                 topic = topics[key[0]] = await RequestedTopic.of(self._context.topics, key[0])
             if _is_past_the_end(topic, key[1], one.offset):  # as far as is known: its last leader knew more, perhaps
                 topic = topics[key[0]] = await RequestedTopic.fresh(self._context.topics, key[0])
-            packed = request.version >= PACKED_SINCE and _asks_for_zstd(topic)
-            found.append(_Partition(key, one, topic, self._context.cache, packed=packed))
+            found.append(_Partition(key, one, topic, self._context.cache, _codec(topic, request.version)))
         return found
 
     async def _serve(
@@ -288,9 +292,9 @@ def _is_past_the_end(topic: RequestedTopic, partition: int, offset: int) -> bool
     return state is not None and 0 <= partition < state.partitions and offset > state.end(partition)
 
 
-def _asks_for_zstd(topic: RequestedTopic) -> bool:
-    """Whether the topic's own configuration names Zstandard, which consumers then must know, as with Kafka."""
+def _codec(topic: RequestedTopic, version: int) -> int:
+    """The codec for what is read from segments: the topic's own, which consumers then must know, as with Kafka."""
     if topic.topic is None or topic.topic.log.state is None:
-        return False
-    key, codec = _ASKED_FOR
-    return topic.topic.log.state.overrides.get(key) == codec
+        return NONE
+    codec = codec_of_topic(topic.topic.log.state) or NONE
+    return NONE if codec == ZSTD and version < PACKED_SINCE else codec

@@ -7,10 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidelog.broker.base.batch_cache import BatchRun, Place
-from tidelog.broker.records.batches import MAGIC, NONE, ZSTD, BatchHeader, sealed
-from tidelog.broker.records.columns import RecordCodec
+from tidelog.broker.records.batches import CODECS, GZIP, MAGIC, NONE, BatchHeader, sealed
+from tidelog.broker.records.columns import EncodedBatch, RecordCodec
+from tidelog.broker.records.unpacking import repacked
 from tidelog.log.delta.schema import RECORDS
 from tidelog.log.segments import fetch
+from tidelog.log.segments.reader import segment_codec
 from tidelog.log.storage.port import Storage
 from tidelog.log.topic import Topic
 
@@ -22,6 +24,9 @@ MOST_SEGMENTS: Final = 128
 PLANNED_OFFSETS: Final = 1_000_000
 # Of an encoded batch, before it is packed.
 BATCH_BYTES: Final = 256 * 1024
+# A batch of so much holds one record. It is more than a consumer asks for of a partition by default.
+LARGE_BYTES: Final = 1024 * 1024
+_AS_IT_CAME: Final = ("gzip", "snappy", "lz4")
 _OFFSET: Final = RECORDS.get_field_index("offset")
 
 
@@ -34,6 +39,7 @@ class SegmentStream:
         self._place = place
         self.position = position
         self._planned_end = position
+        self._version = -1  # of the topic, as of which it was planned
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._rest: pa.RecordBatch | None = None
 
@@ -43,22 +49,46 @@ class SegmentStream:
         Where compaction has left nothing up to there, it is a batch without records, which takes a consumer past it.
         The chunk is empty at the log end only. Raises `OffsetOutOfRangeError`, `CorruptSegmentError`, `StorageError`.
         """
+        if self.is_rewritten:
+            self.close()
         first = self.position
         found = self._next_records(stop)
         if found is None:
             return self._gap(first, leader_epoch)
-        codec = ZSTD if self._place[2] else NONE
-        batches = records.batches(found, leader_epoch, codec, BATCH_BYTES)
-        data = [batch.data for batch in batches]
-        return BatchRun(self._place, first, self.position, [batch.last for batch in batches], data, sum(map(len, data)))
+        batches = records.batches(found, leader_epoch, self._place[2], BATCH_BYTES)
+        data, lasts = [self._sent(batch) for batch in batches], [batch.last for batch in batches]
+        return BatchRun(self._place, first, self.position, lasts, data, sum(map(len, data)), self._version)
+
+    def _sent(self, batch: EncodedBatch) -> bytes:
+        """A batch as consumers are sent it: a large one packed as it came, as far as its segment says.
+
+        Its producer has sent it small, so that a consumer's bounds of what it takes from a broker let it pass.
+        """
+        if len(batch.data) < LARGE_BYTES or self._place[2] != NONE:
+            return batch.data
+        segments = fetch.overlapping(self._topic.known.live(self._place[1]), batch.first, batch.first + 1)
+        codec = segment_codec(self._storage, self._topic.folder, segments[0]) if segments else None
+        if codec in (None, CODECS[NONE]):
+            return batch.data
+        # Zstandard is also what segments get whose producers named no codec, and merged ones; not every client has it.
+        packed = bytes(repacked(batch.data, GZIP if codec not in _AS_IT_CAME else CODECS.index(codec)))
+        return packed if len(packed) < len(batch.data) else batch.data
 
     def _gap(self, first: int, leader_epoch: int) -> BatchRun:
         if self.position <= first:
-            return BatchRun(self._place, first, first, [], [], 0)
+            return BatchRun(self._place, first, first, [], [], 0, self._version)
         last = min(self.position - 1, first + 2**31 - 1)
         self.position = last + 1
         batch = without_records(first, last, leader_epoch)
-        return BatchRun(self._place, first, last + 1, [last], [batch], len(batch))
+        return BatchRun(self._place, first, last + 1, [last], [batch], len(batch), self._version)
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether what is open was rewritten since it was planned."""
+        if self._batches is None and self._rest is None:
+            return False
+        rewrites = self._topic.known.rewrites
+        return rewrites.touch(self._place[1], self.position, self._planned_end, self._version)
 
     def close(self) -> None:
         """Close the segment that is open."""
@@ -100,7 +130,7 @@ class SegmentStream:
                 plan = self._topic.plan(self._place[1], self.position, self.position + PLANNED_OFFSETS)
                 if plan.start == plan.end:
                     return None
-                self._planned_end = plan.end
+                self._planned_end, self._version = plan.end, plan.version
                 self._batches = fetch.fetch(
                     self._storage,
                     self._topic.folder,

@@ -14,6 +14,8 @@ from tidelog.broker.produce.reading import Chunk, UnitReader, together
 from tidelog.broker.produce.repeats import Landed, Repeats
 from tidelog.broker.produce.request import DuplicateSequenceError, ProducedBatch
 from tidelog.broker.records.batches import CODECS, patched
+from tidelog.broker.records.topic_codec import codec_of_topic
+from tidelog.broker.records.unpacking import repacked
 from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
 from tidelog.log.group_commit.handing_over import CommitPart
 from tidelog.log.group_commit.requests import ProduceRequests
@@ -176,7 +178,8 @@ class WrittenEntry:
         outcomes = self._entry.outcomes
         appended, refused = [], self._refused
         firsts = outcomes.offsets(self._table.num_rows)[self._starts].tolist()
-        log_starts = self._log_starts()
+        log_starts, topic = self._log_starts(), self._engine.known
+        codec = None if topic is None else codec_of_topic(topic.known)
         stamped = self._table.column("timestamp").null_count > 0 and outcomes.append_ms is None
         for at, (unit, first) in enumerate(zip(self._units, firsts, strict=True)):
             error = outcomes.errors.get(at)
@@ -187,7 +190,10 @@ class WrittenEntry:
                 landed = Landed(first, outcomes.append_ms)
                 if producer_id >= 0:
                     self._repeats.note(partition, producer_id, unit.sequence, landed)
-                batch = None if stamped else patched(unit.batch, first, self._leader_epoch, landed.append_ms)
+                batch = None
+                if not stamped:
+                    packed = unit.batch if codec is None else repacked(unit.batch, codec)
+                    batch = patched(packed, first, self._leader_epoch, landed.append_ms)
                 appended.append(Appended(unit, landed, log_starts.get(partition, -1), batch))
             elif (found := self._repeats.find(partition, producer_id, unit.sequence)) is not None:
                 appended.append(Appended(unit, found, log_starts.get(partition, -1), None))

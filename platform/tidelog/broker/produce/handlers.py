@@ -12,13 +12,12 @@ from tidelog.broker.base.calls import Call, Encoded, Handlers, Reply
 from tidelog.broker.base.cluster_view import rack_of
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
-from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.produce.entry import EntryWriter
 from tidelog.broker.produce.hand_over import HandOvers, TopicCommit
 from tidelog.broker.produce.linger import FileBudget
 from tidelog.broker.produce.parts import PartWriter
 from tidelog.broker.produce.reading import UnitReader
-from tidelog.broker.produce.request import ProducedBatch, ProducePermissions, ProduceRequest, TopicRef, refuse
+from tidelog.broker.produce.request import ProducedBatch, ProduceRequest, TopicRef, refuse
 from tidelog.broker.produce.topic_pools import TopicPools, open_topic
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import require_one, split
@@ -41,9 +40,7 @@ from tidelog.log.base.errors import (
     UnknownPartitionError,
 )
 from tidelog.log.base.kafka_codes import KafkaCode
-from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Distant
-from tidelog.log.topic import Topic
 from tidelog.transactions.transaction_log import TransactionLog
 
 # Files cost more where each is a request over a network.
@@ -79,7 +76,7 @@ class ProduceHandler:
         """Answer one request; none where it asks for none. Raises `UnacknowledgedError` when such a one fails."""
         if call.version not in OFFERED[ApiKey.PRODUCE]:
             return refused(call.version, call.body)
-        acks, request = call.body.acks, ProduceRequest(rack_of(call.client_id), self._permissions(call))
+        acks, request = call.body.acks, ProduceRequest(rack_of(call.client_id), self._writes(call))
         for one in call.body.topic_data:
             ref: TopicRef = one.name if call.version < _TOPIC_IDS_SINCE else one.topic_id or UUID(int=0)
             outcomes = [ProducedPartition(partition.index) for partition in one.partition_data]
@@ -111,18 +108,10 @@ class ProduceHandler:
         endpoints = self._context.cluster().endpoints(leaders, call.peer.listener)
         return _encoded(call.version, request.topics, errors, endpoints)
 
-    def _permissions(self, call: Call) -> ProducePermissions | None:
-        """What the client may do to topics; each is asked about once. None: everything."""
+    def _writes(self, call: Call) -> Callable[[str], bool] | None:
+        """Whether the client may write to a topic; each is asked about once. None: to all."""
         access = self._context.access
-        if access.is_open:
-            return None
-
-        def creates(name: str) -> bool:
-            return access.may_everywhere(call.peer, AclOperation.CREATE) or access.may(
-                call.peer, AclOperation.CREATE, AclResource.TOPIC, name
-            )
-
-        return ProducePermissions(cache(partial(access.allows, call, AclOperation.WRITE, AclResource.TOPIC)), creates)
+        return None if access.is_open else cache(partial(access.allows, call, AclOperation.WRITE, AclResource.TOPIC))
 
     def _unit(
         self, call: Call, request: ProduceRequest, ref: TopicRef, outcome: ProducedPartition, records: Any
@@ -133,7 +122,7 @@ class ProduceHandler:
             raise InvalidRequiredAcksError(f"acks is 0, 1 or -1 (all), not {body.acks}.")
         if outcome.index < 0:
             raise UnknownPartitionError(f"Partitions are numbered from 0 on, so there is none {outcome.index}.")
-        if isinstance(ref, str) and request.permissions is not None and not request.permissions.write(ref):
+        if isinstance(ref, str) and request.writes is not None and not request.writes(ref):
             raise TopicAuthorizationError(f"{call.peer.principal} may not write to the topic '{ref}'.")
         header, batch = require_one(split(records), call.version)
         deadline_s = call.received_s + body.timeout / timedelta(seconds=1)
@@ -194,18 +183,14 @@ def handlers(context: Context) -> Handlers:
 
     hand_overs = HandOvers(context, linger, partial(open_topic, lake))
 
-    def new_entries(topic: BrokerTopic) -> EntryWriter:
-        committed = hand_overs.topic(topic.name, topic.topic.id)
+    def new_entries(name: str, topic_id: str) -> EntryWriter:
+        committed = hand_overs.topic(name, topic_id)
         commit_part = TopicCommit(hand_overs, committed)
-        return EntryWriter(_opening(lake, topic), lake, reader, commit_part, committed.budget)
+        return EntryWriter(partial(open_topic, lake, name, topic_id), lake, reader, commit_part, committed.budget)
 
-    def new_parts(topic: BrokerTopic) -> PartWriter:
+    def new_parts(name: str, topic_id: str) -> PartWriter:
         budget = FileBudget(linger, lake.clock.elapsed_s())
-        return PartWriter(_opening(lake, topic), lake, reader, transactions, budget)
+        return PartWriter(partial(open_topic, lake, name, topic_id), lake, reader, transactions, budget)
 
     entries, parts = (TopicPools(context, new, linger, hand_overs.forget) for new in (new_entries, new_parts))
     return {ApiKey.PRODUCE: ProduceHandler(context, entries, parts), ApiKey.HAND_OVER: hand_overs}
-
-
-def _opening(lake: Lake, topic: BrokerTopic) -> Callable[[], Topic]:
-    return partial(open_topic, lake, topic.name, topic.topic.id)

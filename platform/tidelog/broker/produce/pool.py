@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
+from uuid import UUID
 
 from tidelog.broker.base.blocking import pause, until_done
 from tidelog.broker.base.context import Context
@@ -28,15 +29,21 @@ SOON_S: Final = 1e-6
 class TopicPool:
     """One topic's units, in the order in which they came, and what writes them: one entry at a time.
 
-    For the loop's thread.
+    `topic_id`: of the topic that they are for; another one may have its name by now. For the loop's thread.
     """
 
     def __init__(
-        self, context: Context, followed: BrokerTopic, writer: UnitWriter, linger: Linger, lost: Callable[[], None]
+        self,
+        context: Context,
+        followed: BrokerTopic,
+        topic_id: str,
+        writer: UnitWriter,
+        linger: Linger,
+        lost: Callable[[], None],
     ) -> None:
         self.followed = followed
-        self.topic_id = followed.topic.id
-        self.uuid = followed.id
+        self.topic_id = topic_id
+        self.uuid = UUID(topic_id)
         self._context = context
         self._writer = writer
         self._linger = linger
@@ -190,8 +197,9 @@ class TopicPool:
                 self._tell(one, offset)
             counts.messages_in += one.unit.header.count
             counts.bytes_in += one.unit.header.size
-            if one.batch is not None:
-                cache.add(self.uuid, one.unit.partition, offset, offset + one.unit.header.count - 1, one.batch)
+            place, end = (self.uuid, one.unit.partition), offset + one.unit.header.count
+            if one.batch is not None and not self.followed.is_rewritten(*place, offset, end):
+                cache.add(*place, offset, end - 1, one.batch)
             one.unit.landed(offset, one.landed.append_ms, one.log_start_offset)
         for unit, error in settled.refused:
             unit.refused(error)

@@ -1,5 +1,6 @@
 """Produced batches are checked and read into one table, those of an entry as those of transactions' parts."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,9 +11,12 @@ from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.produce.leaders import ACKS_ALL, too_few_in_sync
 from tidelog.broker.produce.request import ProducedBatch
 from tidelog.broker.records.batches import check
-from tidelog.broker.records.columns import RecordCodec, RecordRules
-from tidelog.log.base.errors import TidelogError
+from tidelog.broker.records.columns import COLUMNS, Columns, RecordCodec, RecordRules
+from tidelog.broker.records.errors import CorruptBatchError
+from tidelog.log.base.errors import InvalidRecordError, TidelogError
 from tidelog.log.topic import Topic
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,10 @@ class UnitReader:
     default_factor: int
 
     def read(self, topic: Topic, units: Sequence[ProducedBatch]) -> Chunk:
-        """Check batches and read their records, all at once. What is wrong with one is its own matter."""
+        """Check batches and read their records, all at once. What is wrong with one is its own matter.
+
+        Raises only why the topic can't be had, never for what a batch holds.
+        """
         config = topic.config()
         factor = topic.known.replication_factor or self.default_factor
         too_few = too_few_in_sync(self.cluster(), topic.name, config.min_insync_replicas, factor)
@@ -77,7 +84,32 @@ class UnitReader:
             except TidelogError as e:
                 refused.append((unit, e))
         rules = RecordRules.of(topic.name, config, topic.now_ms())
-        columns = self.records.columns([unit.batch for unit in checked], rules)
+        columns = self._columns([unit.batch for unit in checked], rules)
         refused += [(checked[at], error) for at, error in columns.refused.items()]
         kept = [at for at, count in enumerate(columns.counts) if count]
         return Chunk([checked[at] for at in kept], [columns.counts[at] for at in kept], columns.table, refused)
+
+    def _columns(self, batches: Sequence[bytes | memoryview], rules: RecordRules) -> Columns:
+        """The records of batches. Where reading them fails in a way that no rule knows, they are read one by one.
+
+        They may come from many clients, and the one whose batch it was must not fail the others'.
+        """
+        try:
+            return self.records.columns(batches, rules)
+        except Exception as e:
+            logger.exception("Reading %d record batches of topic '%s' failed.", len(batches), rules.topic)
+            error = _unreadable(e, rules.topic)
+        if len(batches) == 1:
+            return Columns(COLUMNS.empty_table(), [0], {0: error})
+        alone = [self._columns([batch], rules) for batch in batches]
+        return Columns(
+            pa.concat_tables([one.table for one in alone]),
+            [one.counts[0] for one in alone],
+            {at: one.refused[0] for at, one in enumerate(alone) if one.refused},
+        )
+
+
+def _unreadable(error: Exception, topic: str) -> TidelogError:
+    if isinstance(error, MemoryError):  # the client may send it again: there may be more memory then
+        return CorruptBatchError(f"The memory for a record batch for topic '{topic}' is not there.")
+    return InvalidRecordError(f"A record batch for topic '{topic}' can't be read; the broker's log says why.")

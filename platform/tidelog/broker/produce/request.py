@@ -32,23 +32,15 @@ class NotLeaderError(TidelogError, kafka_code=KafkaCode.NOT_LEADER_OR_FOLLOWER, 
         self.leader = leader
 
 
-@dataclass(frozen=True, slots=True)
-class ProducePermissions:
-    """What the client of a request may do to topics, by name."""
-
-    write: Callable[[str], bool]
-    create: Callable[[str], bool]
-
-
 class ProduceRequest:
     """Its partitions' outcomes, by topic as they were asked; `done` when all have theirs. `rack`: its client's.
 
-    `permissions`: what its client may do; None: everything. `id`: what lines of the log call it.
+    `writes`: whether its client may write to the topic of a name; None: to all. `id`: what lines of the log call it.
     """
 
-    def __init__(self, rack: str | None, permissions: "ProducePermissions | None" = None) -> None:
+    def __init__(self, rack: str | None, writes: Callable[[str], bool] | None = None) -> None:
         self.rack = rack
-        self.permissions = permissions
+        self.writes = writes
         self.id = REQUEST.get()
         self.topics: list[tuple[TopicRef, list[ProducedPartition]]] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -101,16 +93,10 @@ class ProducedBatch:
 
     def is_refused(self, name: str) -> bool:
         """Refuse it where its client may not write to the topic of this name; whether that was so."""
-        permissions = self.request.permissions
-        if permissions is None or permissions.write(name):
+        if self.request.writes is None or self.request.writes(name):
             return False
         self.refused(TopicAuthorizationError("The principal of this connection may not write to this topic."))
         return True
-
-    def may_create(self, name: str) -> bool:
-        """Whether its client may create the topic of this name."""
-        permissions = self.request.permissions
-        return permissions is None or permissions.create(name)
 
     def landed(self, offset: int, append_ms: int | None, log_start_offset: int) -> None:
         """Its records are in the log."""

@@ -12,8 +12,9 @@ from tidelog.broker.produce.entry import UnitWriter
 from tidelog.broker.produce.leaders import better_leader
 from tidelog.broker.produce.pool import TopicPool
 from tidelog.broker.produce.request import NotLeaderError, ProducedBatch, TopicRef
-from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.base.errors import InvalidTopicError, TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.lake import Lake
+from tidelog.log.rules.names import is_table
 from tidelog.log.storage.port import Distant
 from tidelog.log.topic import Topic
 
@@ -23,13 +24,14 @@ logger = logging.getLogger(__name__)
 class TopicPools:
     """The pools of all topics that are produced to. For the loop's thread.
 
-    `new_writer` makes what writes a topic's units; `lost` gets the id of a topic that may be gone.
+    `new_writer` makes what writes the units of the topic of a name and an id; `lost` gets the id of one that may be
+    gone.
     """
 
     def __init__(
         self,
         context: Context,
-        new_writer: Callable[[BrokerTopic], UnitWriter],
+        new_writer: Callable[[str, str], UnitWriter],
         linger: Linger,
         lost: Callable[[str], None],
     ) -> None:
@@ -93,24 +95,24 @@ class TopicPools:
             unit.refused(NotLeaderError(text, (leader.id, view.epoch)))
 
     async def _topic(self, ref: TopicRef) -> BrokerTopic:
-        """The topic of that name or id; one of that name may be created. Raises why it can't be had."""
+        """The topic of that name or id, which is never created for its records. Raises why it can't be had."""
         topics = self._context.topics
         found = await topics.of(ref)
         if found is not None and found.name in self._stale:
             self._stale.discard(found.name)
             await self._context.blocking(found.log.refresh)
             found = await topics.of(ref)
-        # A client that may not create topics hears that there is none, as from Kafka, which creates none here.
-        if found is None and isinstance(ref, str) and any(unit.may_create(ref) for unit, _ in self._finding[ref]):
-            await self._context.blocking(self._context.lake.ensure_topic, ref)
+        if found is None and isinstance(ref, str) and is_table(ref):
+            raise InvalidTopicError(f"'{ref}' is a table of tidelog's own, which no client appends to.")
         return found or await topics.find(ref)
 
     def _pool(self, followed: BrokerTopic) -> TopicPool:
-        topic_id, name = followed.topic.id, followed.name
+        topic_id, name = followed.topic_id, followed.name
         pool = self._pools.get(topic_id)
         if pool is None:
             lost = partial(self._lost, topic_id, name)
-            pool = TopicPool(self._context, followed, self._new_writer(followed), self._linger, lost)
+            writer = self._new_writer(name, topic_id)
+            pool = TopicPool(self._context, followed, topic_id, writer, self._linger, lost)
             self._pools[topic_id] = pool
         return pool
 

@@ -1,7 +1,7 @@
 """Record batches read and written by aiokafka's classes, which are compiled."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from tidelog.broker.records.columns import (
     Columns,
     EncodedBatch,
     RecordRules,
+    record_sizes,
     timestamp_column,
 )
 from tidelog.broker.records.errors import CorruptBatchError
@@ -223,9 +224,9 @@ class _Decoding:
         parts, rows = len(self._parts), len(self._keys)
         unpacked_header = HEADER.pack(*header._replace(base_offset=0, attributes=header.attributes & ~CODEC_BITS))
         try:
-            self._read(header, memoryview(b"".join((unpacked_header, body, _GUARD)))[: -len(_GUARD)])
-            if _LONG_NUMBER.search(body):
+            if _LONG_NUMBER.search(body):  # before compiled code sees them: it makes room for what a number claims
                 _require_numbers(memoryview(body))
+            self._read(header, memoryview(b"".join((unpacked_header, body, _GUARD)))[: -len(_GUARD)])
             self._counts[index] = header.count
         except InvalidRecordError as e:
             self._refuse(index, e)
@@ -278,7 +279,7 @@ class _Decoding:
 
 
 def _require_numbers(body: memoryview) -> None:
-    """Refuse records, well formed otherwise, with a number that takes more bytes than any client of Kafka reads.
+    """Refuse records with a number that takes more bytes than any client of Kafka reads, or claims more than are there.
 
     Consumers get a batch as it came, so that what one of them can't read must not get in.
     """
@@ -300,6 +301,8 @@ def _require_numbers(body: memoryview) -> None:
     def text() -> None:
         nonlocal at
         length = number()
+        if length > end - at:
+            raise InvalidRecordError(f"A record claims {length} bytes of a record batch that has {end - at} left.")
         at += max(length, 0)
 
     try:
@@ -319,21 +322,35 @@ def _require_numbers(body: memoryview) -> None:
 
 def _ruled(columns: Columns, rules: RecordRules) -> Columns:
     """Columns without the batches whose records break the rules."""
-    table, refused = columns.table, dict(columns.refused)
+    columns = _of_size(columns, rules)
+    table = columns.table
     times = table.column("timestamp")
     timestamps = (times.fill_null(NO_TIMESTAMP) if times.null_count else times).to_numpy()
     key = table.column("key")
     if not (rules.compacted and key.null_count) and not rules.outside(timestamps).any():
         return columns
     keys_null = key.is_null().to_numpy()
-    taken = np.ones(table.num_rows, np.bool_)
+    return _without(columns, lambda rows: rules.refusal(keys_null[rows], timestamps[rows]))
+
+
+def _of_size(columns: Columns, rules: RecordRules) -> Columns:
+    """Columns without the batches that have a record which is too large unpacked."""
+    if columns.table.nbytes <= rules.most_bytes:
+        return columns
+    sizes = record_sizes(columns.table)
+    return _without(columns, lambda rows: rules.too_large(int(sizes[rows].max(initial=0))))
+
+
+def _without(columns: Columns, refusal: Callable[[slice], TidelogError | None]) -> Columns:
+    """Columns without the batches that are refused; `refusal` takes the rows of one."""
+    refused, taken = dict(columns.refused), np.ones(columns.table.num_rows, np.bool_)
     begin, left = 0, []
     for index, count in enumerate(columns.counts):
         rows = slice(begin, begin + count)
-        error = rules.refusal(keys_null[rows], timestamps[rows])
+        error = refusal(rows) if count else None
         if error is not None:
             refused[index] = error
             taken[rows] = False
         left.append(0 if error is not None else count)
         begin += count
-    return Columns(table.filter(pa.array(taken)), left, refused)
+    return Columns(columns.table.filter(pa.array(taken)), left, refused)

@@ -5,10 +5,11 @@ records need the batch unpacked and are in `tidelog.broker.records.columns`.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import cramjam
+from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode
 from crc32c import crc32c
 
 from tidelog.broker.records.errors import (
@@ -34,8 +35,15 @@ CONTROL_BIT: Final = 0x20
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-# Of Zstandard: catching up is bound by the processor, and more would gain little.
-_ZSTD_LEVEL: Final = 1
+# How records are packed here. The levels are low: catching up is bound by the processor, and more would gain little.
+# Java wants Snappy in its library's frame, and LZ4 in blocks that don't refer to each other.
+_PACK: Final[Mapping[int, Callable[[bytes | memoryview], bytes]]] = {
+    NONE: bytes,
+    GZIP: lambda body: gzip_encode(body, 1),
+    SNAPPY: lambda body: snappy_encode(body, xerial_compatible=True),
+    LZ4: lambda body: lz4_encode(bytes(body), 1),
+    ZSTD: lambda body: bytes(cramjam.zstd.compress(body, level=1)),
+}
 # The first version of Produce whose batches may be packed by zstd (KIP-110).
 _ZSTD_SINCE = 7
 # The least that any message format's batch takes after its length, as Kafka reads it.
@@ -232,14 +240,10 @@ def of_epoch(batches: Sequence[bytes], leader_epoch: int) -> Sequence[bytes]:
 
 
 def sealed(header: BatchHeader, body: bytes | memoryview, codec: int) -> bytes:
-    """A batch of this header and these records, packed where that makes it smaller; `size` and `crc` are filled in."""
-    if codec == ZSTD:
-        packed = memoryview(cramjam.zstd.compress(body, level=_ZSTD_LEVEL))
-        if len(packed) < len(body):
-            body = packed
-            header = header._replace(attributes=header.attributes | ZSTD)
-    elif codec != NONE:
-        raise ValueError(f"batches are written with no codec or with zstd, not with {codec}")
+    """A batch of this header and these records, packed by the codec; `size`, codec and `crc` are filled in."""
+    if codec != NONE:
+        body = _PACK[codec](body)
+    header = header._replace(attributes=header.attributes & ~CODEC_BITS | codec)
     size = HEADER.size + len(body)
     header = header._replace(size=size - LENGTH_END)
     checked = HEADER.pack(*header)[CHECKED_FROM:]

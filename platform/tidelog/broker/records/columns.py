@@ -7,9 +7,10 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelog.broker.records.errors import RejectedKeysError, RejectedTimestampsError
-from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.errors import RecordTooLargeError, TidelogError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import schema
 
@@ -34,6 +35,19 @@ def timestamp_column(timestamps: npt.NDArray[np.int64]) -> pa.Array:
     return pa.array(timestamps, mask=none) if none.any() else pa.array(timestamps)
 
 
+def record_sizes(records: pa.Table) -> npt.NDArray[np.int64]:
+    """The bytes of each record's key, value and headers together."""
+    sizes = np.zeros(records.num_rows, np.int64)
+    for name in ("key", "value"):
+        sizes += pc.fill_null(pc.binary_length(records.column(name)), 0).to_numpy()
+    headers = records.column("headers").combine_chunks()
+    if headers.null_count < len(headers):
+        keys, values = headers.flatten().flatten()
+        own = pc.add(pc.binary_length(keys), pc.fill_null(pc.binary_length(values), 0))
+        np.add.at(sizes, pc.list_parent_indices(headers).to_numpy(), own.to_numpy())
+    return sizes
+
+
 @dataclass(frozen=True, slots=True)
 class RecordRules:
     """What a topic asks of single records. Timestamps are checked where they lie within [earliest_ms, latest_ms].
@@ -46,6 +60,8 @@ class RecordRules:
     create_time: bool
     earliest_ms: int
     latest_ms: int
+    # Of a record's key, value and headers together, unpacked.
+    most_bytes: int = 2**31 - 1
 
     @classmethod
     def of(cls, topic: str, config: TopicConfig, now_ms: int) -> Self:
@@ -56,6 +72,16 @@ class RecordRules:
             config.timestamp_type == schema.CREATE_TIME,
             max(now_ms - config.message_timestamp_before_max_ms, 0),
             min(now_ms + config.message_timestamp_after_max_ms, LAST_MS),
+            config.max_record_bytes,
+        )
+
+    def too_large(self, size: int) -> TidelogError | None:
+        """Why a batch is refused whose largest record has this many bytes; None where it is taken."""
+        if size <= self.most_bytes:
+            return None
+        return RecordTooLargeError(
+            f"A record for topic '{self.topic}' has {size} bytes unpacked, more than the topic's"
+            f" max.record.bytes={self.most_bytes}. Make it smaller, or raise that."
         )
 
     def refusal(self, keys_null: npt.NDArray[np.bool_], timestamps: npt.NDArray[np.int64]) -> TidelogError | None:
@@ -124,9 +150,9 @@ class RecordCodec(Protocol):
     def batches(
         self, records: pa.RecordBatch, leader_epoch: int, codec: int, most_bytes: int
     ) -> Sequence[EncodedBatch]:
-        """Records of a partition as batches of at most `most_bytes` each, or of one record that is larger.
+        """Records of a partition as batches of at most `most_bytes` each unpacked, or of one record that is larger.
 
         `records`: columns offset (rising, with gaps where compaction left some), key, value, timestamp, timestampType,
-        and headers where there are any. `codec`: `tidelog.broker.records.batches.NONE` or `ZSTD`; what packing would
-        not make smaller stays as it is.
+        and headers where there are any. `codec`: what they are packed by, an index of
+        `tidelog.broker.records.batches.CODECS`.
         """

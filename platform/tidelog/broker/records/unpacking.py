@@ -8,7 +8,7 @@ import cramjam
 import numpy as np
 import pyarrow as pa
 
-from tidelog.broker.records.batches import CODECS, GZIP, LZ4, NONE, SNAPPY, ZSTD
+from tidelog.broker.records.batches import CODECS, GZIP, HEADER, LZ4, NONE, SNAPPY, ZSTD, header_of, sealed
 from tidelog.broker.records.errors import CorruptBatchError
 
 # At most this much is unpacked at once.
@@ -27,6 +27,8 @@ _MOST_SNAPPY_GROWTH = 22
 # Producers write one member; each further one costs a copy of all that follows it.
 _MOST_MEMBERS = 64
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
+# No batch of a client has so many bytes: its size is an INT.
+_MOST_REPACKED: Final = 2**31 - 1
 
 
 def unpacked(codec: int, packed: memoryview, most_bytes: int) -> bytes | memoryview:
@@ -45,6 +47,15 @@ def unpacked(codec: int, packed: memoryview, most_bytes: int) -> bytes | memoryv
     except (zlib.error, cramjam.DecompressionError, struct.error, OSError) as e:
         raise CorruptBatchError(f"A record batch can't be unpacked as {CODECS[codec]}: {e}.") from e
     raise CorruptBatchError(f"A record batch is packed by the unknown codec {codec}.")
+
+
+def repacked(batch: bytes | memoryview, codec: int) -> bytes | memoryview:
+    """A batch with its records packed by a codec, all else as it was. It was unpacked before, within bounds."""
+    header = header_of(batch)
+    if header.codec == codec:
+        return batch
+    packed = memoryview(batch)[HEADER.size :]
+    return sealed(header, unpacked(header.codec, packed, _MOST_REPACKED), codec)
 
 
 def _too_large(codec: int, packed: memoryview, most_bytes: int) -> CorruptBatchError:

@@ -100,6 +100,12 @@ class TopicConfig(Settings):
         "The largest record that is taken, in bytes; of what comes by a broker, the largest batch as it came, packed.",
         "message.max.bytes",
     )
+    max_record_bytes = Key(
+        52_428_800,
+        int_of(0),
+        "tidelog's own: the largest record that brokers take, in bytes unpacked: key, value and headers. A batch that "
+        "is small as it came may hold a record that no consumer has the memory for.",
+    )
     merge_compression_level = Key(
         9,
         int_of(1, 22),
@@ -319,7 +325,12 @@ class LakeConfig(Settings):
         "tidelog's own: the root where users, ACLs and quotas are kept, so that the store's policy can lock it; the"
         " lake's own unless set. A broker takes it over when it starts.",
     )
-    auto_create_topics_enable = Key(True, Flag(), "Whether producing to a topic that is not there creates it.")
+    auto_create_topics_enable = Key(
+        True,
+        Flag(),
+        "Whether producing to a topic that is not there creates it; by a broker, as in Kafka, whether asking for its "
+        "metadata does.",
+    )
     num_partitions = Key(1, int_of(1), "Partitions of a topic that is created without a number of them.")
     offsets_topic_num_partitions = Key(
         1, int_of(1), "Tables that hold consumer groups' offsets; fixed once the first group commits."

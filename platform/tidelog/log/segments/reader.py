@@ -100,6 +100,23 @@ def read_segment(
         raise _corrupt(segment, folder, f"can't be read ({e})") from e
 
 
+def segment_codec(storage: Storage, folder: str, segment: Segment) -> str | None:
+    """The codec that a segment's values are packed by, by Kafka's names; None where it can't be read any more.
+
+    It is the one that most of its records came in, where their topic leaves it to producers and maintenance has not
+    merged them.
+    """
+    try:
+        source = storage.open(f"{folder}/{unquote(segment.path)}", segment.size)
+        with source, open_parquet(source, size=segment.size, sealed=True) as file:
+            group = file.metadata.row_group(0)
+            values = [group.column(at) for at in range(group.num_columns)]
+            found = next((one.compression for one in values if one.path_in_schema == "value"), "UNCOMPRESSED")
+    except (ObjectNotFoundError, pa.ArrowException, OSError, ValueError):
+        return None
+    return {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}.get(found, found.lower())
+
+
 def _tiny(data: bytes, segment: Segment, wanted: tuple[str, ...], most: int, base: int) -> FewRecords | None:
     """The segment's records, if there are few and they can be decoded here."""
     count = segment.end - segment.base_offset

@@ -94,10 +94,18 @@ def test_a_producer_that_wants_no_answer_loses_its_connection(lake, requests):
 
 
 def test_a_topic_is_made_on_the_way_by_those_that_may_create_it(lake, requests):
+    def make():
+        body = {"topics": [{"name": "new"}], "allow_auto_topic_creation": True}
+        (found,) = requests.ask(ApiKey.METADATA, 9, body).topics
+        return int(found.error_code)
+
     requests.allow(right("WRITE", TOPIC, "new"))
+    assert make() == DENIED
     assert requests.produce({"new": {0: batch(b"a")}}) == {"new": [UNKNOWN]}
     assert "new" not in lake.topics()
     requests.allow(right("WRITE", TOPIC, "new"), right("CREATE", CLUSTER))
+    assert requests.produce({"new": {0: batch(b"a")}}) == {"new": [UNKNOWN]}
+    assert make() == 0
     assert requests.produce({"new": {0: batch(b"a")}}) == {"new": [0]}
 
 

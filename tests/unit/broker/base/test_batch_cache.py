@@ -15,11 +15,11 @@ LARGE = 1 << 20
 
 def chunk(partition: int, first: int, end: int, batches: list[tuple[int, bytes]]) -> BatchRun:
     lasts, data = [last for last, _ in batches], [batch for _, batch in batches]
-    return BatchRun((T, partition, False), first, end, lasts, data, sum(map(len, data)))
+    return BatchRun((T, partition, 0), first, end, lasts, data, sum(map(len, data)))
 
 
 def read(cache: BatchCache, partition: int, offset: int, most: int = 0, at_least_one: bool = False) -> Found | None:
-    found = cache.find((T, partition, False), offset)
+    found = cache.find((T, partition, 0), offset)
     return None if found is None else found.read(offset, most, at_least_one=at_least_one)
 
 

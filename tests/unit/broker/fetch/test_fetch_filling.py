@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tidelog.broker.base.batch_cache import BatchRun
 from tidelog.broker.fetch.filling import Wanted, fill
 
-PLACE = (UUID(int=1), 0, False)
+PLACE = (UUID(int=1), 0, 0)
 
 
 def wanted(*sizes: int, offset: int = 0, most: int = 1000, end: int | None = None, chunks: int = 1) -> Wanted:

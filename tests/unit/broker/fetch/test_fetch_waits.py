@@ -130,7 +130,7 @@ def test_a_reader_that_goes_on_has_its_next_chunk_read_meanwhile(lake, requests)
     answer = fetch(requests, {"t": {0: 0}}, 11)["t", 0]
     after = position_after(answer.records, 0)
     requests.loop.run_until_complete(settle())
-    cache, place = requests.broker._context.cache, (UUID(lake.topic("t").id), 0, False)
+    cache, place = requests.broker._context.cache, (UUID(lake.topic("t").id), 0, 0)
     first = cache.find(place, 0)
     assert after <= first.end < 9
     assert cache.find(place, first.end) is not None

@@ -11,6 +11,7 @@ from support.produce_requests import LZ4, NEWEST, ZSTD, batch, read_back, told, 
 from support.waiting import eventually_async
 
 from tidelog.broker.produce.linger import NextRound
+from tidelog.broker.produce.topic_pools import TopicPools
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import header_of
 from tidelog.broker.wire.apis import OFFERED, ApiKey
@@ -134,6 +135,29 @@ def test_what_waits_of_all_requests_is_one_entry_read_at_once(monkeypatch):
     assert reads == [1, 100]
 
 
+@pytest.mark.parametrize(("fault", "code"), [(MemoryError, 2), (RuntimeError, 87)])
+def test_a_batch_that_the_reader_fails_at_fails_no_other(fault, code, monkeypatch):
+    lake, _, _ = lake_with(2)
+    real = AiokafkaRecords.columns
+
+    def columns(self, batches, rules=None):
+        if any(b"poison" in bytes(one) for one in batches):
+            raise fault
+        return real(self, batches, rules)
+
+    monkeypatch.setattr(AiokafkaRecords, "columns", columns)
+    values = [b"poison" if at == 5 else b"%d" % at for at in range(10)]
+
+    async def act(asked):
+        await asked.one(batch(b"first"))
+        return await asyncio.gather(*(asked.one(batch(value), partition=at % 2) for at, value in enumerate(values)))
+
+    found = [told(one) for one in with_broker(lake, act)]
+    assert found[5] == (code, -1)
+    assert [error for at, (error, _) in enumerate(found) if at != 5] == [0] * 9
+    assert read_back(lake) == {0: [b"first", *values[::2]], 1: [v for v in values[1::2] if v != b"poison"]}
+
+
 def test_what_comes_while_an_entry_is_written_shares_the_next(monkeypatch):
     lake, _, _ = lake_with(1)
 
@@ -209,8 +233,9 @@ def test_large_batches_are_read_while_the_entry_before_is_written():
     ]
 
 
-def test_requests_keep_their_order_while_their_topic_is_made():
+def test_requests_keep_their_order_while_their_topic_is_looked_up():
     lake, _, _ = lake_with(1)
+    lake.create_topic("new", 1)
 
     async def act(asked):
         producer = [asked.one(batch(b"%d" % at, producer=(7, 0, at)), topic="new") for at in range(20)]
@@ -322,12 +347,27 @@ def test_and_end_the_connection_where_no_answer_is_wanted():
 # --- topics ------------------------------------------------------------------------------------------------
 
 
-def test_a_topic_is_made_where_the_lake_allows_it():
+@pytest.mark.parametrize("allowed", ["true", "false"])
+def test_producing_makes_no_topic_as_in_kafka_where_metadata_does(allowed):
     lake, _, _ = lake_with(1)
-    assert told(with_broker(lake, lambda asked: asked.one(batch(b"a"), topic="new"))) == (0, 0)
-    lake.alter_config({"auto.create.topics.enable": "false"})
-    assert told(with_broker(lake, lambda asked: asked.one(batch(b"a"), topic="newer"))) == (3, -1)
-    assert lake.topics() == ["new", "t"]
+    lake.alter_config({"auto.create.topics.enable": allowed})
+    assert told(with_broker(lake, lambda asked: asked.one(batch(b"a"), topic="new"))) == (3, -1)
+    assert lake.topics() == ["t"]
+
+
+def test_records_for_a_topic_whose_deletion_comes_between_are_refused_as_for_one_that_is_not_there(monkeypatch):
+    """The follower has noticed the deletion after the topic was found, and before its pool is made."""
+    lake, _, _ = lake_with(1)
+    real = TopicPools._topic
+
+    async def found_and_gone(self, ref):
+        found = await real(self, ref)
+        lake.delete_topic("t")
+        found.log.refresh()
+        return found
+
+    monkeypatch.setattr(TopicPools, "_topic", found_and_gone)
+    assert told(with_broker(lake, lambda asked: asked.one(batch(b"a")))) == (3, -1)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "__consumer_offsets", "__transaction_state", "x" * 250])

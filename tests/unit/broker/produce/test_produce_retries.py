@@ -8,7 +8,7 @@ from support.logs import START_MS, open_lake
 from support.produce_requests import batch, read_back, told, with_broker
 from support.waiting import eventually_async
 
-from tidelog.broker.records.aiokafka_records import AiokafkaRecords
+from tidelog.broker.produce.reading import UnitReader
 from tidelog.log.base.errors import ContendedLogError, OutcomeUnknownError
 from tidelog.transactions.transaction_log import TransactionLog
 
@@ -181,7 +181,7 @@ def test_a_fault_in_the_program_is_an_answer_too(monkeypatch, caplog):
     def broken(*_):
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr(AiokafkaRecords, "columns", broken)
+    monkeypatch.setattr(UnitReader, "read", broken)
     assert told(with_broker(lake, lambda asked: asked.one(batch(b"a")))) == (-1, -1)
     assert "a fault" in caplog.text
 

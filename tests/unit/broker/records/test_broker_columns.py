@@ -94,6 +94,11 @@ GOOD = record_of(0) + record_of(1)
         (record_of(0, key=varint(1000)), 1),
         (record_of(0, key=varint(2**62)), 1),
         (record_of(0, value=varint(2**31)), 1),
+        (record_of(0, value=varint(2**63 - 40)), 1),  # with what is before it, it is beyond 64 bits
+        (record_of(0, key=varint(2**63 - 1)), 1),
+        (record_of(0, headers=varint(1) + varint(0) + varint(2**63 - 40)), 1),
+        (record_of(0, headers=varint(1) + varint(2**63 - 40) + varint(0)), 1),
+        (varint(2**63 - 1) + record_of(0)[1:], 1),
         (record_of(0, headers=varint(-1)), 1),
         (record_of(0, headers=varint(2**31 - 1)), 1),
         (record_of(0, headers=varint(2**62)), 1),
