@@ -5,7 +5,7 @@ matter. What a client adds is in the log before it is answered, so that any brok
 Source: `TransactionCoordinator`, `TransactionMetadata` (kafka 4.2), KIP-98, KIP-360, KIP-890.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
@@ -50,6 +50,14 @@ class ProducerIdentity:
     transactional_id: str
     producer_id: int
     epoch: int
+
+
+class LateTransactionError(ProducerFencedError):
+    """A transaction that was open for longer than its time-out can't end: it is to be aborted, its producer fenced."""
+
+    def __init__(self, key: TransactionKey) -> None:
+        super().__init__(f"The transaction {key} was open for longer than transaction.timeout.ms.")
+        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,12 +268,14 @@ def decide_end(
     commit: bool,
     raises_epoch: bool,
     completed: TransactionKey | None = None,
+    is_late: Callable[[TransactionKey, int], bool] | None = None,
 ) -> RowOutcome[Ended]:
     """End a producer's transaction; the response says what is left to do. A repeat changes nothing.
 
     `raises_epoch`: the producer goes on in the next epoch (KIP-890), else in the same. `completed`: an earlier
-    transaction that the caller knows to be complete. Raises as `require_producer`; `InvalidTransactionStateError` when
-    nothing is open, or it ended the other way; `ConcurrentTransactionsError` while the one before is incomplete.
+    transaction that the caller knows to be complete. `is_late`: whether a transaction was open for longer than these
+    milliseconds, its time-out. Raises as `require_producer`; `InvalidTransactionStateError` when nothing is open, or it
+    ended the other way; `ConcurrentTransactionsError` while the one before is incomplete; `LateTransactionError`.
     """
     asked = Verdict.COMMITTED if commit else Verdict.ABORTED
     one = fold.get(producer.transactional_id)
@@ -277,6 +287,8 @@ def decide_end(
         if raises_epoch or not one.number:
             raise _nothing_open(one)
         return _ended_before(one, asked)
+    if there is not None and is_late is not None and is_late(there.key, one.timeout_ms):
+        raise LateTransactionError(there.key)
     number = one.number + 1
     ended = replace(one, number=number, outcome=asked, updated_ms=now_ms)
     event, intent = ABORT, None

@@ -210,12 +210,24 @@ class TransactionLog:
         return self._decide(lambda fold, now_ms: part_rules.decide_stage(fold, parts, now_ms))
 
     def end(
-        self, producer: ProducerIdentity, *, commit: bool, raises_epoch: bool, completed: TransactionKey | None = None
+        self,
+        producer: ProducerIdentity,
+        *,
+        commit: bool,
+        raises_epoch: bool,
+        completed: TransactionKey | None = None,
+        is_late: Callable[[TransactionKey, int], bool] | None = None,
     ) -> Ended:
         """End a producer's transaction. Raises as `part_rules.decide_end`."""
         return self._decide(
             lambda fold, now_ms: part_rules.decide_end(
-                fold, producer, now_ms, commit=commit, raises_epoch=raises_epoch, completed=completed
+                fold,
+                producer,
+                now_ms,
+                commit=commit,
+                raises_epoch=raises_epoch,
+                completed=completed,
+                is_late=is_late,
             )
         )
 

@@ -90,7 +90,8 @@ class Offsets:
     async def of_epochs(self, call: Call) -> Answer:
         """OffsetForLeaderEpoch: where a leader's epoch ends. The log never loses its end, so that is the log end.
 
-        Consumers ask a new leader, and go back to an end that is below their position.
+        Consumers ask a new leader, and go back to an end that is below their position. Of an epoch that is still to
+        come nothing is known, which is no error. Source: `UnifiedLog.endOffsetForEpoch` (kafka 4.2).
         """
         view = self._context.cluster()
         topics = []
@@ -99,7 +100,7 @@ class Offsets:
             partitions = []
             for p in topic.partitions:
                 error, end, epoch = _problem(view, found, p.partition, p.current_leader_epoch), -1, -1
-                if not error and found.topic is not None:
+                if not error and found.topic is not None and 0 <= p.leader_epoch <= view.epoch:
                     end, epoch = found.topic.state.end(p.partition), p.leader_epoch
                 answer = {"error_code": error, "partition": p.partition, "leader_epoch": epoch, "end_offset": end}
                 partitions.append(answer)

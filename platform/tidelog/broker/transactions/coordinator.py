@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from tidelog.broker.base.blocking import pause
@@ -22,7 +23,7 @@ from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Distant
 from tidelog.transactions.model import Intent, Transactional, TransactionKey
 from tidelog.transactions.open_parts import OpenTransaction, Place
-from tidelog.transactions.part_rules import Ended, ProducerIdentity
+from tidelog.transactions.part_rules import Ended, LateTransactionError, ProducerIdentity
 from tidelog.transactions.roll_forward import complete, roll_forward
 from tidelog.transactions.transaction_log import TransactionLog, Unfinished
 
@@ -87,12 +88,19 @@ class TransactionCoordinator:
     def end(self, producer: ProducerIdentity, *, commit: bool, raises_epoch: bool) -> Ended:
         """End a transaction. It is decided when this returns, and as a rule in all its topics and groups.
 
-        Raises as `TransactionLog.end`.
+        One that has had its time is aborted, whatever its producer asks for, and the producer fenced. Raises as
+        `TransactionLog.end`.
         """
+        is_late = partial(self._is_late, self._context.clock.elapsed_s())
         for _ in range(_TRIES):
             known = self._complete.get(producer.transactional_id)
             try:
-                ended = self.log.end(producer, commit=commit, raises_epoch=raises_epoch, completed=known)
+                ended = self.log.end(
+                    producer, commit=commit, raises_epoch=raises_epoch, completed=known, is_late=is_late
+                )
+            except LateTransactionError as e:
+                self._time_out(e.key)
+                continue
             except ConcurrentTransactionsError:
                 one = self.log.get(producer.transactional_id)
                 if one is not None:
@@ -139,6 +147,10 @@ class TransactionCoordinator:
         for part in dropped.parts:
             discard(lake.storage, (f"{lake.topic(part.topic).folder}/{segment.path}" for segment in part.segments))
 
+    def _is_late(self, now_s: float, key: TransactionKey, timeout_ms: int) -> bool:
+        """Whether a transaction has had its time, as far as this broker saw: a look may come upon it much later."""
+        return now_s - self._since_s.get(key, now_s) >= timeout_ms / 1000
+
     def _time_out(self, key: TransactionKey) -> None:
         ended = self.log.time_out(key)
         if ended is not None:
@@ -151,6 +163,10 @@ class TransactionCoordinator:
         return replace(one, intent=None) if is_complete else one
 
     # --- in the loop ---------------------------------------------------------------------------------------
+
+    def saw(self, key: TransactionKey) -> None:
+        """This broker has added to a transaction: its time runs from now on, unless it does already."""
+        self._since_s.setdefault(key, self._context.clock.elapsed_s())
 
     def appended(self, intent: Intent | None) -> None:
         """What was committed is in its topics: wake the requests that wait there."""
@@ -179,7 +195,9 @@ class TransactionCoordinator:
         timeouts_s = self._watched()
         gap, self._looked_s = now_s - self._looked_s, now_s
         known = {} if gap > PAUSE_S else self._since_s
-        self._since_s = {key: known.get(key, now_s) for key in timeouts_s}
+        # What was added since the look began is not in what it saw.
+        new = {key: since_s for key, since_s in known.items() if since_s >= now_s}
+        self._since_s = {key: known.get(key, now_s) for key in timeouts_s} | new
         for key, timeout_s in timeouts_s.items():
             if now_s - self._since_s[key] < timeout_s:
                 continue

@@ -100,7 +100,7 @@ class TransactionDescribing:
             for known in known_producers(topic.state):
                 there = _producer(known.producer_id, known.epoch, known.last_sequence, known.updated_ms or _NONE)
                 by_partition[known.partition].append(there)
-            opened = await self._context.blocking(self._open_in, topic.topic.id)
+            opened = await self._context.blocking(self._open_in, topic.topic_id)
             ends = {p: topic.state.end(p) for p in by_partition}
             for one, (partition, last_sequence, began_ms, records) in opened:
                 start = ends[partition] if records else _NONE

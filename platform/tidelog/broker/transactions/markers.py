@@ -59,9 +59,9 @@ class MarkerHandlers:
         """Those of these partitions that the topic has."""
         try:
             topic = await self._context.topics.find(name)
+            return {p: (topic.topic_id, p) for p in partitions if 0 <= p < topic.state.partitions}
         except TidelogError:
             return {}
-        return {p: (topic.topic.id, p) for p in partitions if 0 <= p < topic.state.partitions}
 
     async def _code(self, marker: Any, places: Sequence[Place]) -> int:
         """The error code for all the places."""

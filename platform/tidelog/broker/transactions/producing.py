@@ -108,7 +108,8 @@ class ProducingHandlers:
                 if only_verify:
                     await blocking(log.require_added, producer, list(places.values()))
                 else:
-                    await blocking(log.add, producer, [(topic, place) for (topic, _), place in places.items()])
+                    added = [(topic, place) for (topic, _), place in places.items()]
+                    self._coordinator.saw(await blocking(log.add, producer, added))
             except TidelogError as e:
                 code = code_of(e, version, _FENCED)
         return [
@@ -131,10 +132,11 @@ class ProducingHandlers:
             topic = await self._context.topics.get(name)
             if topic is not None and any(partition >= topic.state.partitions for partition in partitions):
                 await self._context.blocking(topic.log.refresh)  # it may have grown
-            count = 0 if topic is None else topic.state.partitions
+            if topic is None:
+                return {}
+            return {p: (topic.topic_id, p) for p in partitions if 0 <= p < topic.state.partitions}
         except TidelogError:
             return {}
-        return {p: (topic.topic.id, p) for p in partitions if topic is not None and 0 <= p < count}
 
     async def add_offsets(self, call: Call) -> Reply:
         """AddOffsetsToTxn: offsets of a group will wait for the transaction."""
@@ -144,7 +146,9 @@ class ProducingHandlers:
             _require_id(producer.transactional_id)
             self._coordinator.require()
             check_group_id(body.group_id)
-            await self._context.blocking(self._coordinator.log.add, producer, groups=[body.group_id])
+            self._coordinator.saw(
+                await self._context.blocking(self._coordinator.log.add, producer, groups=[body.group_id])
+            )
         except TidelogError as e:
             return {"error_code": code_of(e, call.version, _FENCED)}
         return {"error_code": 0}

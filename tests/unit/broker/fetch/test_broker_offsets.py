@@ -117,5 +117,6 @@ def test_every_epoch_ends_at_the_log_end(requests, version):
         return answer.error_code.value, answer.leader_epoch, answer.end_offset
 
     assert [ends(0, epoch) for epoch in (0, 3, 7)] == [(0, 0, 7), (0, 3, 7), (0, 7, 7)]
+    assert [ends(0, epoch) for epoch in (-1, 8, 2**31 - 1)] == [(0, -1, -1)] * 3  # nothing is known of these
     assert [ends(1, 7, current) for current in (6, 7, 8)] == [(74, -1, -1), (0, 7, 1), (75, -1, -1)]
     assert ends(9, 0) == (3, -1, -1)

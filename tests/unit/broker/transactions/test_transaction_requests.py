@@ -8,6 +8,7 @@ from support.logs import memory_lake, values
 from support.produce_requests import batch, encoded_produce
 
 from tidelog.admin.transactional_ids import transactions
+from tidelog.broker.transactions.coordinator import TransactionCoordinator
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import ObjectNotFoundError
@@ -93,6 +94,28 @@ def on_disk(tmp_path):
 
 def texts(lake):
     return [row["value"] for part in lake.topic("t").read(0) for row in part.to_pylist()]
+
+
+@pytest.mark.parametrize(("new", "version", "code"), [(False, 1, 47), (False, 2, 90), (False, 3, 90), (True, 5, 90)])
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_transaction_that_had_its_time_does_not_end_and_its_producer_is_fenced(
+    lake, requests, new, version, code, commits
+):
+    """Though no look of the coordinator's has come upon it yet: on a store that is far they are seconds apart."""
+    client = Client(requests, new=new)
+    assert client.init(transaction_timeout=2_000) == 0
+    for late in (False, True):
+        if not new:
+            assert client.add(0) == [0]
+        assert client.produce(1 if late and not new else 0, b"late" if late else b"in time") == 0
+        if new:  # its first batch began it, which the coordinator sees when it looks
+            owners = [getattr(one, "__self__", None) for one in requests.broker._context.at_close]
+            coordinator = next(one for one in owners if isinstance(one, TransactionCoordinator))
+            requests.loop.run_until_complete(coordinator.look())
+        lake.clock.pass_s(2.0 if late else 1.9)
+        assert client.end(commit=commits, version=version) == (code if late else 0)
+    assert texts(lake) == [b"first", *([b"in time"] if commits else [])]
+    assert client.init() == 0
 
 
 @pytest.mark.parametrize("version", range(4))
