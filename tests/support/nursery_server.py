@@ -5,6 +5,7 @@ that are left. A message is its length, with the descriptors of the fork's strea
 a JSON object; the fork answers with its pid. Imported as a module, it imports nothing else.
 """
 
+import atexit
 import gc
 import importlib
 import io
@@ -16,10 +17,12 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 # The answer when a fork would lack threads.
 NOT_ALONE: Final = 0
@@ -175,6 +178,37 @@ def become(wanted: dict[str, Any], paths: list[str]) -> None:
         runpy.run_path(option, run_name="__main__")
 
 
+def end(run: Callable[[], None]) -> NoReturn:
+    """Run what the fork is to be, and end the process as Python ends one, but for taking all modules apart.
+
+    That would copy each page of what was imported, and takes longer than most forks live.
+    """
+    code, interrupted = 0, False
+    try:
+        run()
+    except SystemExit as e:
+        if isinstance(e.code, int):
+            code = e.code
+        elif e.code is not None:
+            code = 1
+            print(e.code, file=sys.stderr)
+    except BaseException as e:
+        code, interrupted = 1, isinstance(e, KeyboardInterrupt)
+        sys.excepthook(type(e), e, e.__traceback__)
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as Python does first
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):  # there is none, or it is closed
+            try:
+                stream.flush()
+            except OSError:
+                code = code or 120
+    if interrupted:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    os._exit(code & 0xFF)
+
+
 def main(descriptor: int) -> None:
     """Serve, and in a fork run what it is to be."""
     tests = socket.socket(fileno=descriptor)
@@ -188,7 +222,7 @@ def main(descriptor: int) -> None:
     gc.freeze()  # a collection in a fork would else copy every page of what was imported
     wanted = serve(tests)
     if wanted is not None:
-        become(wanted, paths)
+        end(lambda: become(wanted, paths))
 
 
 if __name__ == "__main__":
