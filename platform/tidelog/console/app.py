@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from dataclasses import replace
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -40,6 +41,7 @@ from tidelog.log.base.errors import (
 )
 from tidelog.web.connections import HttpBounds
 from tidelog.web.errors import RequestRefusedError
+from tidelog.web.lasting import RightEndedError, while_it_stands
 from tidelog.web.logins import HttpLogins
 from tidelog.web.requests import JSON, RequestBodies, from_json, path_of, refusal_headers, sender
 
@@ -106,7 +108,10 @@ class ConsoleApp:
             response.headers[name] = value
         response.headers.setdefault("cache-control", "no-store")
         self.answered[named[0], response.status_code] += 1
-        await response(scope, receive, send)
+        try:
+            await response(scope, receive, send)
+        except RightEndedError as error:  # the server sees an answer that has no end, and breaks the connection
+            logger.warning("An answer was broken off: request=%s: %s", named[0], error)
 
     async def _response(self, request: Request, named: list[str]) -> Response:
         try:
@@ -145,6 +150,9 @@ class ConsoleApp:
 def _answered(route: ConsoleRoute, call: ConsoleCall) -> Response:
     route.rule(call)
     answer = route.handler(call)
+    if isinstance(answer, StreamingResponse) and call.rights.client.now is not None:
+        again = lambda: route.rule(replace(call, rights=call.rights.now()))  # noqa: E731
+        answer.body_iterator = while_it_stands(answer.body_iterator, again)
     return answer if isinstance(answer, Response) else Response(orjson.dumps(answer), media_type=JSON)
 
 

@@ -48,12 +48,14 @@ class LoginRefusedError(RequestRefusedError):
 class HttpClient:
     """The sender of a request. `may`: what it may do; None: everything. What it denies is in the audit.
 
-    `offered`: the same, for what a page offers; nothing of it is in the audit.
+    `offered`: the same, for what a page offers; nothing of it is in the audit. `now`: the sender as of now, for what
+    lasts longer than a request; it raises `LoginRefusedError` for one that could not log in any more.
     """
 
     principal: str
     may: May | None = None
     offered: Offered | None = None
+    now: "Callable[[], HttpClient] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +121,12 @@ class HttpLogins:
         state = self._now()
         host = seen_address(host) if host else host
         identity = self._identity(authorization, host)
+
+        def now() -> HttpClient:
+            return self.client(authorization, host, request)
+
         if self._everyone and not state.acls:
-            return HttpClient(identity.principal)
+            return HttpClient(identity.principal, now=now)
         authorizer, subject = self._authorizer, Subject(identity.principal, host)
 
         def may(operation: AclOperation, resource: AclResource, name: str) -> bool:
@@ -136,7 +142,7 @@ class HttpLogins:
                 return authorizer.may_any(subject, operation, resource)
             return authorizer.verdict(subject, operation, resource, name).allowed
 
-        return HttpClient(identity.principal, may, offered)
+        return HttpClient(identity.principal, may, offered, now)
 
     # --- the principal -----------------------------------------------------------------------------------------
 

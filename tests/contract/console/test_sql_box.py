@@ -1,10 +1,12 @@
 """Queries in processes of their own: what they give, and that none of them harms the console."""
 
+import io
 import os
 import signal
 import subprocess
 import sys
 
+import orjson
 import pytest
 from support.waiting import eventually
 
@@ -14,8 +16,10 @@ from tidelog.console.sql.box import (
     Readable,
     SqlBox,
     SqlLimits,
+    SqlRun,
     TooManyQueriesError,
 )
+from tidelog.console.sql.pipe import FrameTooLargeError, receive
 from tidelog.log.base.clock import SystemClock, SystemIds
 from tidelog.log.lake import Lake
 
@@ -47,7 +51,12 @@ def begun(box, lake, query, owner="User:ann", rows=None):
 def ended(box, lake, query, **given):
     run = begun(box, lake, query, **given)
     eventually(lambda: box.look(run, "User:ann")["state"] != "running", query)
-    return box.look(run, "User:ann")
+    return looked(box, run)
+
+
+def looked(box, run, offset=0):
+    found = box.look(run, "User:ann", offset)
+    return {**found, "rows": [orjson.loads(row) for row in found["rows"]]}
 
 
 def test_rows_of_a_topic(box, lake):
@@ -59,7 +68,7 @@ def test_rows_of_a_topic(box, lake):
 def test_rows_by_pages(box, lake):
     run = begun(box, lake, "SELECT range FROM range(100)", rows=10)
     eventually(lambda: box.look(run, "User:ann")["state"] != "running", "its end")
-    found = box.look(run, "User:ann", 8)
+    found = looked(box, run, 8)
     assert (found["rows"], found["total"], found["truncated"]) == ([["8"], ["9"]], 10, True)
 
 
@@ -114,7 +123,59 @@ def test_too_many_rows_are_cut_by_their_bytes(lake):
     with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=100_000)) as box:
         found = ended(box, lake, "SELECT repeat('x', 1000) FROM range(10000)")
         assert (found["state"], found["truncated"]) == ("done", True)
-        assert sum(len(row[0]) for row in found["rows"]) <= 100_000
+        assert 0 < sum(len(row[0]) for row in found["rows"]) <= 100_000
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ",".join(["NULL"] * 1_200),
+        ",".join(["''"] * 1_200),
+        ",".join(["range"] * 300),
+        "repeat(chr(1), 4000), range",
+        "repeat('\"', 4000), range",
+        "repeat('ü', 2000), NULL",
+    ],
+    ids=["nulls", "empty", "numbers", "control characters", "quotes", "umlauts"],
+)
+def test_results_are_bounded_by_what_is_sent_and_held_of_them(lake, columns):
+    with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=100_000)) as box:
+        found = ended(box, lake, f"SELECT {columns} FROM range(10000)")
+        assert (found["state"], found["truncated"]) == ("done", True)
+        assert 50_000 < len(orjson.dumps(found["rows"])) <= 100_000
+        (run,) = box._runs.values()
+        assert all(isinstance(row, bytes) for row in run.rows)
+        assert run.bytes <= 100_000
+
+
+def test_columns_that_are_too_many_are_refused(lake):
+    with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=100_000)) as box:
+        found = ended(box, lake, "SELECT " + ",".join(["NULL"] * 10_000))
+        assert (found["state"], found["rows"]) == ("failed", [])
+        assert "10000 columns" in found["error"]
+
+
+def test_results_that_are_kept_are_bounded_together(lake):
+    limits = SqlLimits(result=100_000, kept=250_000)
+    with SqlBox(lake.storage, SystemClock(), SystemIds(), limits) as box:
+        runs = []
+        for _ in range(5):
+            runs.append(begun(box, lake, "SELECT repeat('x', 1000) FROM range(10000)"))
+            eventually(lambda: box.look(runs[-1], "User:ann")["state"] == "done", "its end")
+            assert sum(run.bytes for run in box._runs.values()) <= 350_000
+        assert len(looked(box, runs[-1])["rows"]) > 50
+        with pytest.raises(NoSuchQueryError):
+            box.look(runs[0], "User:ann")
+
+
+def test_a_process_that_has_gone_wild_is_not_listened_to(lake):
+    """What it claims to send is not held, and neither is what it sends."""
+    with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=1_000)) as box:
+        run = SqlRun("1", "User:ann", 0.0, Readable(list, lambda _: None))
+        box._take(run, {"rows": [["x" * 100]] * 100}, 10_000)
+        assert (run.state, run.truncated, len(run.rows)) == ("done", True, 9)
+    with pytest.raises(FrameTooLargeError):
+        receive(io.BytesIO(b"\x7f\xff\xff\xff"), 1_000)
 
 
 def test_only_so_many_run_at_once(lake):

@@ -260,3 +260,12 @@ def test_schemas_of_values():
     assert schema_of([1, "a"]) is None
     assert schema_of({"a": [b"x"]}) == map_of(STRING, array_of(BYTES))
     assert schema_of(object()) is None
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "-1.5E+100001", "1e-999999999"])
+def test_a_number_is_not_written_out_at_any_length(number):
+    """A value of 12 bytes would take a gigabyte, and the worker's time."""
+    for kind in ("int64", "double"):
+        envelope = f'{{"schema": {{"type": "{kind}"}}, "payload": {number}}}'
+        with pytest.raises(DataError, match="100000 digits"):
+            JsonConverter().to_connect("t", envelope.encode())

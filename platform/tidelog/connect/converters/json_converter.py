@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from tidelog.connect.converters.base import NOTHING, SchemaAndValue
-from tidelog.connect.converters.json_values import from_json, json_bytes, to_json
+from tidelog.connect.converters.json_values import exact_number, from_json, json_bytes, to_json
 from tidelog.connect.converters.json_writers import JsonWriter, json_writer, packed_writer, schema_fragment
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.packed import Parts, StructLayout
@@ -89,7 +89,7 @@ class JsonConverter:
         if data is None:
             return NOTHING
         try:
-            found = json.loads(data, parse_float=_exact if self._schemas else float)
+            found = json.loads(data, parse_float=exact_number if self._schemas else float)
         except (ValueError, RecursionError) as error:
             raise DataError(f"A record of topic {topic} is no JSON: {error or 'it is nested too deep'}") from None
         if not self._schemas:
@@ -114,10 +114,6 @@ class JsonConverter:
 
 def _formless(topic: str, why: object) -> DataError:
     return DataError(f"A record of topic {topic} has no form in JSON: {why}")
-
-
-def _exact(text: str) -> Any:
-    return Decimal(text)
 
 
 def _plain(value: Any) -> Any:

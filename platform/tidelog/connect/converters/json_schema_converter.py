@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any, Final
 
 from tidelog.clients.values.errors import SerializationError
@@ -12,7 +11,7 @@ from tidelog.connect.config.validators import one_of
 from tidelog.connect.config.values import ConfigKind
 from tidelog.connect.converters.base import NOTHING, SchemaAndValue, required_schema
 from tidelog.connect.converters.json_schemas import JsonSchemaReader, json_of, json_schema_of, value_of
-from tidelog.connect.converters.json_values import json_bytes
+from tidelog.connect.converters.json_values import exact_number, json_bytes
 from tidelog.connect.converters.registries import registry_client, registry_failure, registry_keys, serializer_settings
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import ConnectSchema
@@ -80,7 +79,7 @@ class JsonSchemaConverter:
         try:
             named, payload = self._schemas.unframed(data, SerializationContext(topic, self._field))
             schema = self._schemas.writer(named)
-            found = json.loads(payload, parse_float=Decimal)
+            found = json.loads(payload, parse_float=exact_number)
         except SchemaRegistryError as error:
             raise registry_failure(error) from error
         except (SerializationError, ValueError, RecursionError) as error:

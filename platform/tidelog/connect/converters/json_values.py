@@ -29,6 +29,19 @@ _WHOLE: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 
 
+# Zeros that a number may have before or behind its digits, as Jackson's StreamReadConstraints bound them: written out,
+# 1e999999999 takes a gigabyte.
+_MOST_ZEROS: Final = 100_000
+
+
+def exact_number(text: str) -> Decimal:
+    """A number with a point or an exponent, from JSON. Raises ValueError for one that is too long, written out."""
+    number = Decimal(text)
+    if abs(number.adjusted()) > _MOST_ZEROS or len(text) > _MOST_ZEROS:
+        raise ValueError(f"the number {text[:40]} has more than {_MOST_ZEROS} digits, written out")
+    return number
+
+
 def unscaled(value: Decimal, scale: int) -> bytes:
     """A decimal's digits at a scale, as two's complement, big endian. Raises `DataError` for one with more digits."""
     try:

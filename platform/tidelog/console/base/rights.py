@@ -14,6 +14,10 @@ class ConsoleRights:
 
     client: HttpClient
 
+    def now(self) -> "ConsoleRights":
+        """The client's rights as of now, for what lasts longer than a request. Raises `LoginRefusedError`."""
+        return self if self.client.now is None else ConsoleRights(self.client.now())
+
     def may(self, operation: AclOperation, resource: AclResource, name: str = CLUSTER_NAME) -> bool:
         """Whether the client may do an operation to a resource of that name."""
         return self.client.may is None or self.client.may(operation, resource, name)

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -17,6 +17,7 @@ from tidelog.console.sql.pipe import READ_BYTES, FrameTooLargeError, receive, se
 from tidelog.console.sql.tables import SegmentFile, TopicTable, topic_table
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
 
@@ -27,6 +28,11 @@ _KEPT: Final = 20
 _KEPT_S: Final = 600.0
 # How long a process may take until it hears the query.
 _BEGIN_S: Final = 60.0
+# How often the right is asked for to what a running query reads.
+_ASK_EVERY_S: Final = 0.25
+# Bytes of a message besides the rows that may be its last ones.
+_BESIDES_ROWS: Final = 2 << 20
+_GONE: Final = "You may not read any more what the query reads."
 _BROKEN: Final = "The query needed more memory than a query may take, or broke DuckDB. Select less."
 _OPEN_FILES: Final = 64
 _ENVIRONMENT: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "LC_ALL": "C.UTF-8"}
@@ -34,7 +40,10 @@ _ENVIRONMENT: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX"
 
 @dataclass(frozen=True, slots=True)
 class SqlLimits:
-    """What a query may take. `result`: bytes of rows, as JSON; `at_once`: queries that run."""
+    """What a query may take. `result`: bytes of columns and rows, as JSON; `at_once`: queries that run.
+
+    `kept`: bytes of all results that are kept; of the queries that have ended, the oldest ones go first.
+    """
 
     memory: int = 512 << 20
     threads: int = 2
@@ -42,6 +51,7 @@ class SqlLimits:
     result: int = 8 << 20
     seconds: float = 30.0
     at_once: int = 4
+    kept: int = 64 << 20
     length: int = 100_000
 
 
@@ -59,22 +69,31 @@ class InvalidQueryError(TidelogError):
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """What the sender of a query may read. `topics`: names; `state`: None where there is none that may be read."""
+    """What the sender of a query may read, as of now. `topics`: names; `state`: None where there is none to be read.
+
+    `stands`: whether the sender may read topics that `state` gave: asked while the query runs, and for its rows.
+    """
 
     topics: Callable[[], list[str]]
     state: Callable[[str], TopicState | None]
+    stands: Callable[[Iterable[str]], bool] = lambda _: True
 
 
 @dataclass
 class SqlRun:
-    """A query. `state`: running, done, failed or cancelled."""
+    """A query. `state`: running, done, failed or cancelled. `rows`: each as JSON; `bytes`: of these and the columns.
+
+    `topics`: that it reads.
+    """
 
     id: str
     owner: str
     begun_s: float
+    readable: Readable
+    topics: set[str] = field(default_factory=set)
     state: str = "running"
     columns: list[dict[str, str]] = field(default_factory=list)
-    rows: list[list[str | None]] = field(default_factory=list)
+    rows: list[bytes] = field(default_factory=list)
     truncated: bool = False
     error: str | None = None
     ended_s: float | None = None
@@ -92,6 +111,11 @@ class SqlRun:
         if self.state == "running":
             self.state, self.ended_s, self.error = state, now_s, error
 
+    def forbid(self, now_s: float) -> None:
+        """Its sender may not read any more what it reads: it has no rows."""
+        self.end("failed", now_s, _GONE)
+        self.state, self.error, self.rows, self.columns, self.bytes = "failed", _GONE, [], [], 0
+
 
 class SqlBox:
     """Runs queries. All methods may be called from many threads. Use it as a context manager, or call `close`."""
@@ -106,6 +130,9 @@ class SqlBox:
         self._threads: set[threading.Thread] = set()
         self._spare: subprocess.Popen[bytes] | None = None
         self._closed = False
+        self._ends = threading.Event()
+        self._asking: threading.Thread | None = None
+        self._rounds = Rounds(logger, "Asking for the rights of queries", self._ends.wait)
 
     def __enter__(self) -> Self:
         return self
@@ -118,6 +145,8 @@ class SqlBox:
         with self._lock:
             self._closed = True
             runs, threads, spare = list(self._runs.values()), list(self._threads), self._spare
+            threads += [] if self._asking is None else [self._asking]
+        self._ends.set()
         for run in runs:
             self._stop(run, "cancelled", None)
         if spare is not None:
@@ -136,17 +165,21 @@ class SqlBox:
             running = sum(run.state == "running" for run in self._runs.values())
             if running >= self.limits.at_once or self._closed:
                 raise TooManyQueriesError(f"{running} queries run already. Cancel one, or wait until one has ended.")
-            run = SqlRun(self._ids.new(), owner, self._clock.elapsed_s())
+            run = SqlRun(self._ids.new(), owner, self._clock.elapsed_s(), readable)
             self._runs[run.id] = run
             most = min(rows or self.limits.rows, self.limits.rows)
-            thread = threading.Thread(target=self._run, args=(run, query, most, readable), name="sql", daemon=True)
+            thread = threading.Thread(target=self._run, args=(run, query, most), name="sql", daemon=True)
             self._threads.add(thread)
+            if self._asking is None:
+                self._asking = threading.Thread(target=self._ask, name="sql-rights", daemon=True)
+                self._asking.start()
         thread.start()
         return run.id
 
     def look(self, run_id: str, owner: str, offset: int = 0) -> dict[str, Any]:
-        """How far a query is, and its rows from `offset` on. Raises `NoSuchQueryError`."""
+        """How far a query is, and its rows from `offset` on, each as JSON. Raises `NoSuchQueryError`."""
         run = self._find(run_id, owner)
+        self._ask_for(run)
         with self._lock:
             return {
                 "state": run.state,
@@ -173,8 +206,14 @@ class SqlBox:
         now_s = self._clock.elapsed_s()
         ended = [run for run in self._runs.values() if run.ended_s is not None]
         old = [run for run in ended if now_s - (run.ended_s or 0) > _KEPT_S]
-        for run in {one.id: one for one in [*old, *ended[: max(0, len(ended) - _KEPT + 1)]]}.values():
-            del self._runs[run.id]
+        gone = {one.id: one for one in [*old, *ended[: max(0, len(ended) - _KEPT + 1)]]}
+        held = sum(run.bytes for run in self._runs.values() if run.id not in gone)
+        for run in ended:  # the oldest come first
+            if held > self.limits.kept and run.id not in gone:
+                gone[run.id] = run
+                held -= run.bytes
+        for run_id in gone:
+            del self._runs[run_id]
 
     def _stop(self, run: SqlRun, state: str, why: str | None) -> None:
         with self._lock:
@@ -193,11 +232,31 @@ class SqlBox:
                 self._spare = _spawned(self.limits)
         return process
 
+    # --- rights --------------------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        """End queries whose senders may not read any more what they read."""
+        while not self._ends.wait(_ASK_EVERY_S):
+            with self._lock:
+                running = [run for run in self._runs.values() if run.state == "running"]
+            for run in running:
+                with self._rounds.round():
+                    self._ask_for(run)
+
+    def _ask_for(self, run: SqlRun) -> None:
+        if run.readable.stands(tuple(run.topics)):
+            return
+        with self._lock:
+            run.forbid(self._clock.elapsed_s())
+            process = run.process
+        if process is not None:
+            process.kill()
+
     # --- a query -------------------------------------------------------------------------------------------
 
-    def _run(self, run: SqlRun, query: str, rows: int, readable: Readable) -> None:
+    def _run(self, run: SqlRun, query: str, rows: int) -> None:
         limits = self.limits
-        served = _Served(self._storage, readable)
+        served = _Served(self._storage, run.readable, run.topics)
         process = None
         try:
             process = self._process()
@@ -238,7 +297,8 @@ class SqlBox:
         assert process.stdin is not None
         assert process.stdout is not None
         while run.state == "running":
-            message = orjson.loads(receive(process.stdout))
+            raw = receive(process.stdout, self.limits.result + _BESIDES_ROWS)
+            message = orjson.loads(raw)
             match message:
                 case {"read": [int(number), int(start), int(size)]}:
                     send(process.stdin, served.answer(lambda: served.read(number, start, size)))
@@ -247,21 +307,24 @@ class SqlBox:
                 case {"topics": True}:
                     send(process.stdin, served.answer(lambda: orjson.dumps(served.names())))
                 case _:
-                    self._take(run, message)
+                    self._take(run, message, len(raw))
 
-    def _take(self, run: SqlRun, message: Mapping[str, Any]) -> None:
+    def _take(self, run: SqlRun, message: Mapping[str, Any], size: int) -> None:
         with self._lock:
             now_s = self._clock.elapsed_s()
+            if run.state != "running":
+                return
             if "columns" in message:
+                run.bytes += size
                 run.columns = [{"name": str(name), "type": str(kind)} for name, kind in message["columns"]]
             elif "rows" in message:
-                rows = message["rows"]
-                run.bytes += sum(len(value or "") for row in rows for value in row)
-                if run.bytes > self.limits.result:
-                    run.truncated = True
-                    run.end("done", now_s)
-                else:
-                    run.rows += rows
+                for row in map(orjson.dumps, message["rows"]):
+                    if run.bytes + len(row) + 1 > self.limits.result:
+                        run.truncated = True
+                        run.end("done", now_s)
+                        break
+                    run.bytes += len(row) + 1
+                    run.rows.append(row)
             elif "failed" in message:
                 run.end("failed", now_s, str(message["failed"])[:4_000])
             elif "done" in message:
@@ -271,7 +334,12 @@ class SqlBox:
 
 def _spawned(limits: SqlLimits) -> "subprocess.Popen[bytes]":
     """A process that has no environment but what it needs, and no file of this one."""
-    given = {"memory": limits.memory, "threads": limits.threads, "seconds": limits.seconds}
+    given = {
+        "memory": limits.memory,
+        "threads": limits.threads,
+        "seconds": limits.seconds,
+        "result": limits.result,
+    }
     return subprocess.Popen(  # noqa: S603
         [sys.executable, "-I", "-m", "tidelog.console.sql.child", orjson.dumps(given).decode()],
         stdin=subprocess.PIPE,
@@ -290,11 +358,12 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 class _Served:
-    """What one query may see. It is asked by one thread."""
+    """What one query may see. It is asked by one thread. `used`: gets the names of topics that it reads."""
 
-    def __init__(self, storage: Storage, readable: Readable) -> None:
+    def __init__(self, storage: Storage, readable: Readable, used: set[str]) -> None:
         self._storage = storage
         self._readable = readable
+        self._used = used
         self._files: list[SegmentFile] = []
         self._open: dict[int, Any] = {}
 
@@ -328,6 +397,7 @@ class _Served:
                     own = alike[0]
                     state = self._readable.state(own)
             if state is not None and own.lower() not in found:
+                self._used.add(own)
                 found[own.lower()] = topic_table(own, state)
         documents = []
         for table in found.values():

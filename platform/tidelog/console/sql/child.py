@@ -23,9 +23,11 @@ from tidelog.console.sql.pipe import receive, send
 from tidelog.console.sql.segment_files import SegmentFiles
 from tidelog.log.base.parquet_checksums import parquet_dataset
 
-# Characters of the rows of a message, and of a value.
+# Bytes of the rows of a message, as JSON; characters of a value, and of a column's type.
 _MESSAGE: Final = 1 << 20
 _CHARACTERS: Final = 4_096
+# Values that are taken from DuckDB at a time.
+_FETCHED: Final = 100_000
 # Address space that threads, buffers and the allocator take besides what DuckDB counts.
 _BESIDES_BYTES: Final = 1 << 30
 _MISSING: Final = re.compile(r"Catalog Error: Table with name (.*?) does not exist")
@@ -87,7 +89,7 @@ def main(limits: str) -> None:
     query = console.heard()
     console.say({"begun": True})
     try:
-        run_query(console, connection, query["query"], query["rows"])
+        run_query(console, connection, query["query"], query["rows"], most["result"])
     except (MemoryError, duckdb.OutOfMemoryException):
         console.say({"failed": "The query needs more memory than a query may take. Select less."})
     except (duckdb.Error, RefusedQueryError, pa.ArrowException, OSError, RuntimeError, ValueError) as e:
@@ -128,12 +130,18 @@ def _warm(connection: duckdb.DuckDBPyConnection) -> None:
     """Have all modules loaded that a query loads, from DuckDB's side and from Arrow's, and its threads begun."""
     nothing = fs.PyFileSystem(SegmentFiles(lambda *_: b"", {}))
     connection.register("warm", parquet_dataset([], pa.schema([("n", pa.int64())]), nothing))
-    _rows(connection.sql("SELECT n, now() AS now, 'a'::BLOB AS bytes FROM warm WHERE n > 1"), 1)
+    for _ in _rows(connection.sql("SELECT n, now() AS now, 'a'::BLOB AS bytes FROM warm WHERE n > 1"), 1):
+        pass
     connection.unregister("warm")
 
 
-def run_query(console: ParentConsole, connection: duckdb.DuckDBPyConnection, query: str, most: int) -> None:
-    """Run a query; say its columns and `most` rows at most. Raises `RefusedQueryError`, and DuckDB's errors."""
+def run_query(
+    console: ParentConsole, connection: duckdb.DuckDBPyConnection, query: str, most: int, most_bytes: int = 8 << 20
+) -> None:
+    """Run a query; say its columns, and `most` rows or `most_bytes` of them as JSON, whichever is less.
+
+    Raises `RefusedQueryError`, and DuckDB's errors.
+    """
     if _SHOW_TABLES.fullmatch(query):
         names = orjson.loads(console.ask({"topics": True}))
         connection.register("topics of the lake", pa.table({"name": pa.array(names, pa.string())}))
@@ -142,11 +150,16 @@ def run_query(console: ParentConsole, connection: duckdb.DuckDBPyConnection, que
     relation = _bound(console, connection, query)
     if relation is None:
         raise RefusedQueryError("The statement gives no rows.")
-    console.say({"columns": [(n, str(t)) for n, t in zip(relation.columns, relation.types, strict=True)]})
-    found = _rows(relation, most + 1)
-    for rows in _pieces(found[:most]):
+    named = zip(relation.columns, relation.types, strict=True)
+    columns = [(name[:_CHARACTERS], str(kind)[:_CHARACTERS]) for name, kind in named]
+    if len(orjson.dumps(columns)) > most_bytes:
+        raise RefusedQueryError(f"The query has {len(columns)} columns, too many to be shown. Select less.")
+    console.say({"columns": columns})
+    truncated = False
+    for rows, is_cut in _pieces(_rows(relation, most + 1), most, most_bytes):
         console.say({"rows": rows})
-    console.say({"done": True, "truncated": len(found) > most})
+        truncated = is_cut
+    console.say({"done": True, "truncated": truncated})
 
 
 def _bound(console: ParentConsole, connection: duckdb.DuckDBPyConnection, query: str) -> Any:
@@ -212,7 +225,7 @@ def _view(topic: str, segments: str, schema: pa.Schema) -> str:
     return f'SELECT {columns}, timestamp_type AS "timestampType", headers{more} FROM "{segments}"'  # noqa: S608
 
 
-def _rows(relation: Any, most: int) -> list[list[str | None]]:
+def _rows(relation: Any, most: int) -> Iterator[list[str | None]]:
     """The rows as texts, of which long ones are cut. Bytes that are UTF-8 are shown as that."""
     shown = []
     for number, kind in enumerate(relation.types, start=1):
@@ -221,18 +234,29 @@ def _rows(relation: Any, most: int) -> list[list[str | None]]:
         if str(kind) == "BLOB":
             text = f"coalesce(try(decode({column})), {text})"
         shown.append(f"left({text}, {_CHARACTERS})")
-    found = relation.limit(most).project(", ".join(shown)).fetchall()
-    return [list(row) for row in found]
+    found = relation.limit(most).project(", ".join(shown))
+    at_a_time = max(1, _FETCHED // len(shown))
+    for batch in found.fetch_arrow_reader(at_a_time):
+        yield from map(list, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def _pieces(rows: list[list[str | None]]) -> Iterator[list[list[str | None]]]:
-    """Rows by as many as a message shall hold."""
-    begun, size = 0, 0
-    for number, row in enumerate(rows, start=1):
-        size += sum(len(value or "") for value in row)
-        if size >= _MESSAGE or number == len(rows):
-            yield rows[begun:number]
-            begun, size = number, 0
+def _pieces(
+    rows: Iterator[list[str | None]], most: int, most_bytes: int
+) -> Iterator[tuple[list[list[str | None]], bool]]:
+    """Rows by as many as a message shall hold, and whether there are more than may be said; the last may be none."""
+    piece: list[list[str | None]] = []
+    size, total, count, more = 0, 0, 0, False
+    for row in rows:
+        length = len(orjson.dumps(row)) + 1
+        if count == most or total + length > most_bytes:
+            more = True
+            break
+        piece.append(row)
+        size, total, count = size + length, total + length, count + 1
+        if size >= _MESSAGE:
+            yield piece, False
+            piece, size = [], 0
+    yield piece, more
 
 
 if __name__ == "__main__":

@@ -24,10 +24,10 @@ def send(stream: IO[bytes], message: Any) -> None:
     stream.flush()
 
 
-def receive(stream: IO[bytes]) -> bytes:
-    """The next message. Raises EOFError where the other side is gone, and `FrameTooLargeError`."""
+def receive(stream: IO[bytes], most: int = MOST_BYTES) -> bytes:
+    """The next message, of `most` bytes. Raises EOFError where the other side is gone, and `FrameTooLargeError`."""
     (size,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
-    if size > MOST_BYTES:
+    if size > most:
         raise FrameTooLargeError(f"a message of {size} bytes")
     return _exactly(stream, size)
 

@@ -1,6 +1,9 @@
 """Which requests are about SQL."""
 
+from collections.abc import Iterable
 from typing import Any, Final
+
+import orjson
 
 from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
@@ -9,6 +12,7 @@ from tidelog.console.base.errors import bad
 from tidelog.console.base.routing import ConsoleRoute, for_all
 from tidelog.console.sql.box import Readable, SqlBox
 from tidelog.log.state.topic_state import TopicState
+from tidelog.web.logins import LoginRefusedError
 
 
 class ConsoleSql(SqlBox):
@@ -29,10 +33,17 @@ def start(call: ConsoleCall) -> Any:
 
 def readable(call: ConsoleCall) -> Readable:
     """The topics whose records the client may read."""
-    lake, rights = call.console.lake, call.rights
+    lake = call.console.lake
 
-    def may(name: str) -> bool:
-        return rights.may(AclOperation.READ, AclResource.TOPIC, name)
+    def may(name: str) -> bool:  # a query lasts, and a right may end before it
+        return call.rights.now().may(AclOperation.READ, AclResource.TOPIC, name)
+
+    def stands(names: Iterable[str]) -> bool:
+        try:
+            rights = call.rights.now()
+        except LoginRefusedError:
+            return False
+        return all(rights.may(AclOperation.READ, AclResource.TOPIC, name) for name in names)
 
     def topics() -> list[str]:
         return [name for name in call.console.look().topics if may(name)]
@@ -40,12 +51,13 @@ def readable(call: ConsoleCall) -> Readable:
     def state(name: str) -> TopicState | None:
         return lake.peek(name) if name in call.console.look().topics and may(name) else None
 
-    return Readable(topics, state)
+    return Readable(topics, state, stands)
 
 
 def look(call: ConsoleCall) -> Any:
     """How far a query is, and its rows."""
-    return call.console.part(ConsoleSql).look(call.variables["id"], _owner(call), call.number("offset", 0))
+    found = call.console.part(ConsoleSql).look(call.variables["id"], _owner(call), call.number("offset", 0))
+    return {**found, "rows": [orjson.Fragment(row) for row in found["rows"]]}
 
 
 def cancel(call: ConsoleCall) -> Any:
