@@ -87,13 +87,11 @@ def serve(tests: socket.socket) -> dict[str, Any] | None:
                 forks.ended(end)
         if tests not in readable:
             continue
-        head, descriptors, _, _ = socket.recv_fds(tests, 4, 4)
-        if not head:
+        message = _received(tests)
+        if message is None:
             forks.kill()
             return None
-        head += tests.recv(4 - len(head), socket.MSG_WAITALL) if len(head) < 4 else b""
-        wanted = json.loads(tests.recv(struct.unpack(">i", head)[0], socket.MSG_WAITALL))
-        *streams, status = descriptors
+        wanted, (*streams, status) = message
         if not _is_alone():
             tests.sendall(struct.pack(">i", NOT_ALONE))
             continue
@@ -106,6 +104,21 @@ def serve(tests: socket.socket) -> dict[str, Any] | None:
         for stream in streams:
             os.close(stream)
         forks.add(pid, status)
+
+
+def _received(tests: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """What is to be forked, and its descriptors; None once the tests have ended, or were killed."""
+    try:
+        head, descriptors, _, _ = socket.recv_fds(tests, 4, 4)
+        if 0 < len(head) < 4:
+            head += tests.recv(4 - len(head), socket.MSG_WAITALL)
+        if len(head) < 4:
+            return None
+        (size,) = struct.unpack(">i", head)
+        body = tests.recv(size, socket.MSG_WAITALL)
+    except ConnectionError:
+        return None
+    return (json.loads(body), descriptors) if len(body) == size else None
 
 
 def _is_alone() -> bool:
