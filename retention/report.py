@@ -1,6 +1,7 @@
 """What a maintenance run did, topic by topic, or would do; as JSON and as rows of a table."""
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from tidelog.retention.compaction.run import CompactionReport
@@ -220,10 +221,18 @@ def _offsets(offsets: OffsetsReport) -> list[tuple[str, str]]:
 
 def _purged(purged: Purged) -> str:
     size = sum(file.size for file in purged.deleted)
-    waiting = f", {len(purged.waiting)} wait" if purged.waiting else ""
+    waiting = f", {len(purged.waiting)} wait{_until(purged)}" if purged.waiting else ""
     entries = f", {_many(purged.entries, 'log object')}" if purged.entries else ""
     deleted = f"{_many(len(purged.deleted), 'file')} of {size:,} bytes" if purged.deleted else "no file to delete"
     return f"{deleted}{entries}{waiting}"
+
+
+def _until(purged: Purged) -> str:
+    """How much waits, and until when, where that is known."""
+    size = sum(one.size for one in purged.waiting)
+    until_ms = max((one.until_ms for one in purged.waiting if one.until_ms is not None), default=None)
+    until = "" if until_ms is None else f", until {datetime.fromtimestamp(until_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f" ({size:,} bytes{until})"
 
 
 def _failed(failure: Failure) -> str:

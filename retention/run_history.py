@@ -26,7 +26,8 @@ KEPT: Final = 20
 class MaintenanceRun:
     """One run: when it began (ms since the epoch) and how long it took, its topics, and what failed.
 
-    `parts`: what was asked for. `whole`: whether it looked after all topics of the lake.
+    `parts`: what was asked for. `whole`: whether it looked after all topics of the lake. `waiting_…`: files that a
+    later run deletes, their bytes, and when the last of them may go, in ms since the epoch, where that is known.
     """
 
     run_id: str
@@ -36,13 +37,26 @@ class MaintenanceRun:
     whole: bool
     topics: int
     failures: tuple[str, ...] = ()
+    waiting_files: int = 0
+    waiting_bytes: int = 0
+    waiting_until_ms: int | None = None
 
 
 def note_run(lake: Lake, report: MaintenanceReport, parts: Collection[str], *, whole: bool, took_ms: int) -> None:
     """Add a run that has ended; a store that refuses that does not fail the run."""
     failures = tuple(f"{topic}: {one.message}" for topic, one in report.failures())
+    waiting = [one for topic in report.topics if topic.purge is not None for one in topic.purge.waiting]
     run = MaintenanceRun(
-        report.run_id, report.now_ms, took_ms, tuple(sorted(parts)), whole, len(report.topics), failures[:KEPT]
+        report.run_id,
+        report.now_ms,
+        took_ms,
+        tuple(sorted(parts)),
+        whole,
+        len(report.topics),
+        failures[:KEPT],
+        len(waiting),
+        sum(one.size for one in waiting),
+        max((one.until_ms for one in waiting if one.until_ms is not None), default=None),
     )
     try:
         kept = [run, *maintenance_runs(lake.storage)][:KEPT]
@@ -71,6 +85,9 @@ def _run(body: Any) -> MaintenanceRun | None:
             bool(body["whole"]),
             int(body["topics"]),
             tuple(map(str, body["failures"])),
+            int(body.get("waiting_files", 0)),
+            int(body.get("waiting_bytes", 0)),
+            None if body.get("waiting_until_ms") is None else int(body["waiting_until_ms"]),
         )
     except (KeyError, TypeError, ValueError):
         return None

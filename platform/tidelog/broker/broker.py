@@ -84,7 +84,7 @@ class Broker:
         self._cluster = Cluster(lake, settings, blocking, channels, dialer)
         cluster = self._cluster
         super_users = settings.access.super_users | {BROKER_PRINCIPAL}
-        topic = settings.access.audit_topic
+        topic = settings.access.audit_topic or lake.config().audit_topic or None
         self._audit_topic = None if topic is None else AuditTopic(topic, lake, self._topics, blocking)
         audit = Audit(lake.clock, None if self._audit_topic is None else self._audit_topic.add)
         access = BrokerAccess(super_users, audit, everyone=settings.everyone)

@@ -48,7 +48,7 @@ def describe(
         say("Its configuration is all defaults; --all shows them.")
 
 
-@command(lakes, "alter", example="tidelog lake alter --config auto.create.topics.enable=false")
+@command(lakes, "alter", example="tidelog lake alter --config auto.create.topics.enable=false", changes=True)
 def alter(
     call: Session,
     config: ConfigChanges,

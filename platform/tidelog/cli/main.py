@@ -67,7 +67,7 @@ for _name, _command, _example in (
     ("doctor", doctor, "tidelog doctor"),
     ("demo", demo, "tidelog demo"),
 ):
-    command(app, _name, example=_example)(_command)
+    command(app, _name, example=_example, changes=_command in (forget, check))(_command)
 
 
 def _print_version(asked: bool) -> None:

@@ -20,11 +20,15 @@ from tidelog.commands.terminal import prose
 Function = TypeVar("Function", bound=Callable[..., None])
 
 
-def command(app: typer.Typer, name: str, *, example: str) -> Callable[[Function], Function]:
-    """Decorate a function that is the command `name` of `app`. Its docstring is the command's help."""
+def command(app: typer.Typer, name: str, *, example: str, changes: bool = False) -> Callable[[Function], Function]:
+    """Decorate a function that is the command `name` of `app`. Its docstring is the command's help.
+
+    `changes`: it changes the lake or what may be done with it, which the lake's audit gets to know.
+    """
 
     def add(function: Function) -> Function:
-        app.command(name, help=prose(function.__doc__ or ""), epilog=f"Example: {example}")(flat(function))
+        flattened = flat(function, changes=changes)
+        app.command(name, help=prose(function.__doc__ or ""), epilog=f"Example: {example}")(flattened)
         return function
 
     return add
@@ -53,14 +57,24 @@ def program(
     return partial(exit_code_of, app, name)
 
 
-def flat(function: Callable[..., None]) -> Callable[..., None]:
-    """The function as typer takes it: a parameter for each option, the options of every command last."""
+def flat(function: Callable[..., None], *, changes: bool = False) -> Callable[..., None]:
+    """The function as typer takes it: a parameter for each option, the options of every command last.
+
+    `changes`: as `command` has it.
+    """
     hints = get_type_hints(function, include_extras=True)
     own = signature(function).parameters
 
     def run(context: typer.Context, **given: Any) -> None:
         call = session(context, _collected(CommonOptions, given))
-        function(**{name: call if hints[name] is Session else _value(name, hints[name], given) for name in own})
+        values = {name: call if hints[name] is Session else _value(name, hints[name], given) for name in own}
+        if not changes:
+            function(**values)
+            return
+        from tidelog.commands.change_audit import audited  # which commands that only look need not load
+
+        asked = {name: value for name, value in values.items() if value is not call}
+        audited(call, context.command_path, asked, lambda: function(**values))
 
     parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     for name, parameter in own.items():
@@ -70,6 +84,7 @@ def flat(function: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
     parameters += _options(CommonOptions)
     run.__name__, run.__doc__ = function.__name__, function.__doc__
+    run.changes = changes  # type: ignore[attr-defined]  # for those that list commands
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what `inspect.signature` reads first
     return run

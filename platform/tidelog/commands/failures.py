@@ -15,6 +15,7 @@ import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
+from tidelog.commands.kafka_habits import hints
 from tidelog.commands.logs import lines_to_stderr
 from tidelog.commands.terminal import say, shows_unicode
 from tidelog.log.base.errors import TidelogError
@@ -66,7 +67,12 @@ def _main(run: Callable[..., Any], args: Sequence[str] | None = None, **more: An
     """`run` a command's `main`: what is wrong with the command line is JSON where JSON is asked for."""
     given = sys.argv[1:] if args is None else list(args)
     if not asks_for_json(given) or not more.get("standalone_mode", True):
-        return run(args, **more)
+        try:
+            return run(args, **more)
+        except SystemExit as e:
+            for one in hints(given) if e.code == WRONG_USAGE else ():
+                say(one, stderr=True)
+            raise
     try:
         code = run(args, **{**more, "standalone_mode": False})
     except typer.Abort:
@@ -75,7 +81,7 @@ def _main(run: Callable[..., Any], args: Sequence[str] | None = None, **more: An
         words = getattr(e, "format_message", None)  # typer's own errors of a command line have no public base
         if words is None:
             raise
-        complain(UsageProblemError(words()), as_json=True)
+        complain(UsageProblemError(" ".join([words(), *hints(given)])), as_json=True)
         sys.exit(WRONG_USAGE)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -1,6 +1,5 @@
 """What the doctor looks at, gathered once: each part by itself, so that one that fails hides no other."""
 
-import socket
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -11,7 +10,8 @@ from typing import Final
 from packaging.requirements import Requirement
 
 from tidelog.check.store import StoreReport, check_store
-from tidelog.cluster.model import BrokerState, RegisteredBroker
+from tidelog.cluster.model import BrokerState
+from tidelog.cluster.reachability import silence
 from tidelog.groups.model import GroupView
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import StorageError, TidelogError, UnsupportedFormatError
@@ -26,7 +26,6 @@ from tidelog.metrics.lake_watch import LakeLook, LakeWatch, Space, space_of
 from tidelog.metrics.of_topics import SMALL_FILE
 from tidelog.retention.run_history import MaintenanceRun
 
-_CONNECT_S: Final = 2.0
 _AT_ONCE: Final = 16
 
 
@@ -116,7 +115,7 @@ def _of_the_lake(bare: LakeFacts, lake: Lake, look: LakeLook) -> LakeFacts:
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="doctor") as threads:
         topics = threads.map(lambda item: _topic(lake, *item), look.topics.items())
         brokers = [one for one in look.brokers if one.state is BrokerState.RUNNING]
-        silent = threads.map(_silence, brokers)
+        silent = threads.map(silence, brokers)
         return replace(
             bare,
             now_ms=look.at_ms,
@@ -151,17 +150,6 @@ def _group(look: LakeLook, view: GroupView) -> GroupHealth:
     found = lags(look, view).values()
     members = len(view.group.members) if view.group else 0
     return GroupHealth(members, sum(one.records for one in found), max((one.seconds for one in found), default=0.0))
-
-
-def _silence(broker: RegisteredBroker) -> str:
-    """Why no client can connect to a broker that is said to run; "" where one can."""
-    why = ""
-    for listener in broker.listeners:
-        try:
-            socket.create_connection((listener.host, listener.port), _CONNECT_S).close()
-        except OSError as e:
-            why = f"{listener.host}:{listener.port}: {e.strerror or e}"
-    return why
 
 
 def misfits(requirements: Iterable[str]) -> dict[str, tuple[str, str]]:

@@ -48,6 +48,28 @@ def test_a_broker_makes_its_lake_answers_and_ends_by_a_signal(tmp_path, number):
     assert command.log[-1].endswith("broker=7 Broker stopped")
 
 
+def test_a_broker_that_was_killed_is_shown_as_silent(tmp_path):
+    lake = ("--lake", str(tmp_path))
+    with broker_command(tmp_path, *FREE, "--id", "7") as command:
+        listener = command.ready()["listener"]
+        (running,) = answer("broker", "list", *lake)
+        assert (running["state"], running["unreachable"]) == ("running", None)
+        command.stop(signal.SIGKILL)
+    (silent,) = answer("broker", "list", *lake)
+    assert not silent["controller"]
+    assert silent["state"] == "silent", "no broker is left that could note its death"
+    assert listener in silent["unreachable"]
+    assert done("broker", "list", *lake).stdout == ""
+    described = done("broker", "describe", "7", *lake).stdout
+    assert "brokers that serve: 0" in described
+    assert f"Broker 7 is said to run, and takes no connection from here: {listener}" in described
+
+
+def test_ids_of_processes_count_up_as_their_ports_do_and_lines_come_in_that_order(tmp_path):
+    with broker_command(tmp_path, *FREE, "--processes", "3") as command:
+        assert [command.ready()["id"] for _ in range(3)] == [1, 2, 3]
+
+
 def test_a_port_that_is_taken(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -52,14 +52,14 @@ def test_a_typical_file_starts_a_broker(tmp_path, stores, name):
                 trusts.wrap_socket(plain, server_hostname="localhost") as secured,
             ):
                 assert secured.version() == "TLSv1.3"
+        elif name == "strimzi":  # its ACLs allow nothing to a client without a name
+            tls = {"security.protocol": "ssl", "ssl.ca.location": str(stores.path)}
+            admin = AdminClient({"bootstrap.servers": f"localhost:{ports['9093']}", **tls})
+            assert list(admin.list_topics(timeout=WAIT_S).brokers) == [0]
         else:
             admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{ports['9092']}"})
             (made,) = admin.create_topics([NewTopic("orders")]).values()
             made.result(WAIT_S)
-        if name == "strimzi":
-            tls = {"security.protocol": "ssl", "ssl.ca.location": str(stores.path)}
-            admin = AdminClient({"bootstrap.servers": f"localhost:{ports['9093']}", **tls})
-            assert "orders" in admin.list_topics(timeout=WAIT_S).topics
         assert command.stop() == 0
     (said,) = [line for line in command.log if "WARNING" in line]
     assert re.search(

@@ -36,7 +36,7 @@ def list_acls(call: Session, wanted: AclOptions) -> None:
         say("No such ACLs." if not wanted.is_empty else "No ACLs. 'tidelog acl add' adds one.")
 
 
-@command(acls, "add", example="tidelog acl add --principal User:alice --operation read --topic orders")
+@command(acls, "add", example="tidelog acl add --principal User:alice --operation read --topic orders", changes=True)
 def add(
     call: Session,
     wanted: AclOptions,
@@ -61,7 +61,7 @@ def add(
     _show_changed(call, new, otherwise="All of them are there already.")
 
 
-@command(acls, "remove", example="tidelog acl remove --principal User:alice --topic orders")
+@command(acls, "remove", example="tidelog acl remove --principal User:alice --topic orders", changes=True)
 def remove(
     call: Session,
     wanted: AclOptions,

@@ -107,13 +107,13 @@ def _sorted(found: "Mapping[Entity, Mapping[Quota, float]]") -> "list[tuple[Enti
     )
 
 
-@command(quotas, "set", example="tidelog quota set --user alice producer_byte_rate=1048576")
+@command(quotas, "set", example="tidelog quota set --user alice producer_byte_rate=1048576", changes=True)
 def set_quotas(call: Session, whose: EntityOptions, limits: Limits) -> None:
     """Set limits, beside those that are there. Each broker counts for itself; in force within a second."""
     _change(call, whose, {**limits_of(limits)})
 
 
-@command(quotas, "remove", example="tidelog quota remove --user alice")
+@command(quotas, "remove", example="tidelog quota remove --user alice", changes=True)
 def remove_quotas(
     call: Session,
     whose: EntityOptions,

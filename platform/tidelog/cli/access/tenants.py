@@ -19,7 +19,12 @@ TenantQuotas = Annotated[
 ]
 
 
-@command(tenants, "create", example="tidelog tenant create sales --prefix sales. --quota producer_byte_rate=1048576")
+@command(
+    tenants,
+    "create",
+    example="tidelog tenant create sales --prefix sales. --quota producer_byte_rate=1048576",
+    changes=True,
+)
 def create(
     call: Session,
     name: TenantName,
@@ -66,7 +71,12 @@ def list_tenants(call: Session) -> None:
         say("No tenants. 'tidelog tenant create' creates one.")
 
 
-@command(tenants, "alter", example="tidelog tenant alter sales --add-user bo --quota consumer_byte_rate=2097152")
+@command(
+    tenants,
+    "alter",
+    example="tidelog tenant alter sales --add-user bo --quota consumer_byte_rate=2097152",
+    changes=True,
+)
 def alter(
     call: Session,
     name: TenantName,
@@ -91,7 +101,7 @@ def alter(
         console().print(tenants_table([changed]))
 
 
-@command(tenants, "remove", example="tidelog tenant remove sales")
+@command(tenants, "remove", example="tidelog tenant remove sales", changes=True)
 def remove(call: Session, name: TenantName) -> None:
     """Remove a tenant with its ACLs and quotas. Its topics, groups and users stay."""
     from tidelog.cli.access.views import tenant_json

@@ -23,7 +23,7 @@ UserName = Annotated[str, typer.Argument(metavar="NAME", help="The user's name, 
 _STDIN: Final = "-"
 
 
-@command(users, "add", example="tidelog user add alice --password-file alice.txt")
+@command(users, "add", example="tidelog user add alice --password-file alice.txt", changes=True)
 def add(
     call: Session,
     name: UserName,
@@ -139,7 +139,7 @@ def list_users(
         say("No users. 'tidelog user add' adds one.")
 
 
-@command(users, "remove", example="tidelog user remove alice")
+@command(users, "remove", example="tidelog user remove alice", changes=True)
 def remove(
     call: Session,
     name: UserName,

@@ -161,18 +161,21 @@ def list_brokers(
     """List the brokers of a lake, those that are gone too. A pipe gets the ids of those that serve, one a line."""
     from tidelog.cli.broker.views import broker_json, brokers_table
     from tidelog.cluster.cluster_log import ClusterLog
+    from tidelog.cluster.reachability import silent_ones
 
     with call.open_lake() as opened:
         opened.require_lake()
         found = ClusterLog(opened).look()
+    silent = silent_ones(found.brokers.values())
     out = console()
     if call.as_json:
-        print_json([broker_json(one, found) for one in found.brokers.values()])
+        print_json([broker_json(one, found, silent) for one in found.brokers.values()])
     elif not out.is_terminal:
         for one in found.live:
-            say(str(one.id))
+            if one.registration not in silent:
+                say(str(one.id))
     elif found.brokers:
-        out.print(brokers_table(found))
+        out.print(brokers_table(found, silent))
     else:
         say("No brokers. 'tidelog broker start' runs one.")
 
@@ -185,9 +188,10 @@ def describe(
     ] = None,
 ) -> None:
     """Show a lake's cluster, its epoch and its controller, and one of its brokers or all."""
-    from tidelog.cli.broker.views import broker_json, brokers_table
+    from tidelog.cli.broker.views import broker_json, brokers_table, controller_of
     from tidelog.cluster.cluster_log import ClusterLog
     from tidelog.cluster.model import ClusterState, UnknownBrokerError
+    from tidelog.cluster.reachability import silent_ones
 
     with call.open_lake() as opened:
         opened.require_lake()
@@ -197,11 +201,16 @@ def describe(
     if broker_id is not None and broker_id not in found.brokers:
         raise UnknownBrokerError(f"No broker of this lake has the id {broker_id}. 'tidelog broker list' shows them.")
     shown = [one for one in found.brokers.values() if broker_id in (None, one.id)]
+    silent = silent_ones(found.brokers.values())
     if call.as_json:
-        controller = found.serving[0].id if found.serving else None
-        cluster = {"cluster_id": cluster_id, "epoch": found.epoch, "controller": controller}
-        print_json({**cluster, "brokers": [broker_json(one, found) for one in shown]})
+        controller = controller_of(found, silent)
+        cluster = {"cluster_id": cluster_id, "epoch": found.epoch, "controller": controller and controller.id}
+        print_json({**cluster, "brokers": [broker_json(one, found, silent) for one in shown]})
         return
-    say(f"Cluster {cluster_id or '-'}  epoch {found.epoch}, brokers that serve: {len(found.serving)}")
+    serving = sum(one.registration not in silent for one in found.serving)
+    say(f"Cluster {cluster_id or '-'}  epoch {found.epoch}, brokers that serve: {serving}")
     if shown:
-        console().print(brokers_table(found, ClusterState({one.id: one for one in shown}, found.epoch)))
+        console().print(brokers_table(found, silent, ClusterState({one.id: one for one in shown}, found.epoch)))
+    for one in shown:
+        if one.registration in silent:
+            say(f"Broker {one.id} is said to run, and takes no connection from here: {silent[one.registration]}.")

@@ -146,6 +146,8 @@ def _row(
             text = _without(text, controller_names(config))
         if text.strip() or name != "listeners":
             taken.given[name] = GivenSetting(text, f"{path} has {key}")
+        if name in LakeConfig.KEYS and text.strip():
+            taken.lake[name] = text.strip()  # commands go by the lake's
         return row(KeyOutcome.USED, ALL_SETTINGS[bare].meaning)
     if listener is not None and bare in ALL_SETTINGS:
         return row(

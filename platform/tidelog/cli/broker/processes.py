@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from tidelog.broker.server.listeners import parse_address
 from tidelog.cli.broker.kafka_file import take
@@ -53,7 +54,12 @@ async def _supervise(plans: list[BrokerPlan], ready: Callable[[ReadyLine], None]
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ask, number)
-    children = [KeptProcess(plan, stop, ready) for plan in plans]
+    in_order = InOrder(len(plans), ready)
+    children = [KeptProcess(plan, stop, in_order.of(number)) for number, plan in enumerate(plans)]
+    if plans[0].id is None:
+        # Each takes the lowest id that is free: one after the other, so that ids count up as ports do.
+        for before, child in pairwise(children):
+            child.begins_after(before)
     children += [KeptProcess(plan, stop) for plan in plans[:1] if plan.maintain]
     tasks = [asyncio.create_task(child.keep()) for child in children]
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -61,6 +67,29 @@ async def _supervise(plans: list[BrokerPlan], ready: Callable[[ReadyLine], None]
     await asyncio.wait(tasks)
     for task in done:
         task.result()
+
+
+class InOrder:
+    """Passes ready lines on in the order of their processes; those of one that was started again at once."""
+
+    def __init__(self, count: int, ready: Callable[[ReadyLine], None]) -> None:
+        self._ready = ready
+        self._lines: list[ReadyLine | None] = [None] * count
+        self._told = 0
+
+    def of(self, number: int) -> Callable[[ReadyLine], None]:
+        """Takes the lines of one process."""
+
+        def take(line: ReadyLine) -> None:
+            if number < self._told:
+                self._ready(line)
+                return
+            self._lines[number] = line
+            while self._told < len(self._lines) and (first := self._lines[self._told]) is not None:
+                self._told += 1
+                self._ready(first)
+
+        return take
 
 
 class KeptProcess:
@@ -72,10 +101,18 @@ class KeptProcess:
         self._stop = stop
         self._started = ready is None
         self._what = "Maintenance" if ready is None else "Broker"
+        self._is_up = asyncio.Event()
+        self._after: KeptProcess | None = None
+
+    def begins_after(self, other: "KeptProcess") -> None:
+        """Begin once another one is up for the first time."""
+        self._after = other
 
     async def keep(self) -> None:
         """Keep it running until `stop`. Raises `StartFailedError` when the first one does not start."""
         wait_s, loop = FIRST_WAIT_S, asyncio.get_running_loop()
+        if self._after is not None:
+            await _first(self._after._is_up, self._stop)
         while not self._stop.is_set():
             began_s = loop.time()
             code = await self._run()
@@ -130,8 +167,17 @@ class KeptProcess:
         }
         self._plan = replace(plan, id=line.id, listeners=listeners)
         self._started = True
+        self._is_up.set()
         if self._ready is not None:
             self._ready(line)
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Wait until one of the events is set."""
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
 
 
 async def _passed(stop: asyncio.Event, seconds: float) -> None:

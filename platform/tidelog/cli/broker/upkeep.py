@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from typing import Final
 
 from tidelog.cli.broker.configuration import planned_settings
 from tidelog.cli.broker.parent import end_with_parent
@@ -19,10 +20,13 @@ from tidelog.commands.options import Session
 from tidelog.log.lake import Lake
 from tidelog.retention.report import MaintenanceReport
 
-logger = logging.getLogger(__name__)
+# By its name, not the module's, which is __main__ in a process of its own.
+logger = logging.getLogger("tidelog.cli.broker.upkeep")
 
 # A topic that brokers write to gets up to 200 files a second: they are merged at least so often.
 MOST_S = 60.0
+# How a report begins that something was not due: most of them, every minute.
+_NOTHING: Final = ("nothing", "no file to delete", "0 offsets of 0 groups")
 # Unix's scale from 0 to 19: the brokers come first.
 NICENESS = 10
 
@@ -47,10 +51,12 @@ def is_due(lake: Lake, turn: Turn) -> bool:
 
 
 def log_report(report: MaintenanceReport) -> None:
-    """Write into the log what a run did, a line for each part of each topic."""
+    """Write into the log what a run did, a line for each part of each topic; what was not due only at level debug."""
     for topic, part, what in report.rows():
-        logger.info("Maintained: topic=%s part=%s: %s", topic, part, what)
-    logger.info("Maintenance run ended: run=%s failed=%s", report.run_id, str(report.failed).lower())
+        level = logging.DEBUG if what.startswith(_NOTHING) else logging.INFO
+        logger.log(level, "Maintained: topic=%s part=%s: %s", topic, part, what)
+    ended = logging.WARNING if report.failed else logging.DEBUG
+    logger.log(ended, "Maintenance run ended: run=%s failed=%s", report.run_id, str(report.failed).lower())
 
 
 if __name__ == "__main__":

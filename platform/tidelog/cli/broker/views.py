@@ -11,35 +11,43 @@ from tidelog.cluster.model import ClusterState, RegisteredBroker
 from tidelog.commands.terminal import DASH, table
 
 
-def is_controller(one: RegisteredBroker, cluster: ClusterState) -> bool:
-    """Whether clients see this broker as the controller: the one of the lowest id that serves."""
-    return cluster.serving[:1] == (one,)
+def controller_of(cluster: ClusterState, silent: Mapping[str, str]) -> RegisteredBroker | None:
+    """The broker that clients see as the controller: the one of the lowest id that serves, and is not silent."""
+    return next((one for one in cluster.serving if one.registration not in silent), None)
 
 
-def broker_json(one: RegisteredBroker, cluster: ClusterState) -> Mapping[str, Any]:
-    """A broker as a JSON document."""
+def state_of(one: RegisteredBroker, silent: Mapping[str, str]) -> str:
+    """A broker's state; `silent`, where it is said to run and takes no connection from here."""
+    return "silent" if one.registration in silent else one.state.value
+
+
+def broker_json(one: RegisteredBroker, cluster: ClusterState, silent: Mapping[str, str]) -> Mapping[str, Any]:
+    """A broker as a JSON document. `silent`: {registration: why no client can connect}."""
     return {
         "id": one.id,
-        "state": one.state.value,
+        "state": state_of(one, silent),
+        "unreachable": silent.get(one.registration),
         "listeners": [{"name": at.name, "host": at.host, "port": at.port} for at in one.listeners],
         "rack": one.rack,
-        "controller": is_controller(one, cluster),
+        "controller": one == controller_of(cluster, silent),
         "registration": one.registration,
         "started_ms": one.started_ms,
     }
 
 
-def brokers_table(cluster: ClusterState, shown: ClusterState | None = None) -> RenderableType:
+def brokers_table(
+    cluster: ClusterState, silent: Mapping[str, str], shown: ClusterState | None = None
+) -> RenderableType:
     """A row for each broker of the cluster, or for those of `shown` alone."""
     return table(
         [">ID", "STATE", "LISTENER", "RACK", "CONTROLLER", "STARTED", "REGISTRATION"],
         [
             (
                 str(one.id),
-                one.state.value,
+                state_of(one, silent),
                 ",".join(f"{at.host}:{at.port}" for at in one.listeners) or DASH,
                 one.rack or DASH,
-                "yes" if is_controller(one, cluster) else "no",
+                "yes" if one == controller_of(cluster, silent) else "no",
                 f"{datetime.fromtimestamp(one.started_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC",
                 one.registration,
             )

@@ -1,5 +1,6 @@
 """`tidelog doctor`: one page for three in the morning."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -10,11 +11,14 @@ from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say, size
 
 # Calls of the store whose time is shown.
+# What the first line counts.
+_COUNTED: Final = frozenset({"topics", "files", "groups", "brokers", "open_transactions"})
 _TOLD: Final = frozenset({"put", "get", "list", "put-if-absent"})
 
 if TYPE_CHECKING:
     from tidelog.doctor.facts import LakeFacts
     from tidelog.doctor.rules import Diagnosis
+    from tidelog.retention.run_history import MaintenanceRun
 
 
 def doctor(
@@ -64,19 +68,41 @@ def _summary(facts: "LakeFacts") -> dict[str, int | float]:
             "brokers": len(look.brokers),
             "open_transactions": len(look.open_transactions),
         }
+    if (run := _waiting(facts)) is not None:
+        found |= {"waiting_files": run.waiting_files, "waiting_bytes": run.waiting_bytes}
+        if run.waiting_until_ms is not None:
+            found["waiting_until_ms"] = run.waiting_until_ms
     if facts.space is not None:
         found |= {"disk_free_bytes": facts.space.free, "disk_bytes": facts.space.total}
     return found
 
 
+def _waiting(facts: "LakeFacts") -> "MaintenanceRun | None":
+    """The newest run of the whole lake, where files that it took out of topics still wait to be deleted."""
+    run = next((one for one in facts.runs if one.whole), None)
+    if run is None or not run.waiting_files:
+        return None
+    return None if run.waiting_until_ms is not None and run.waiting_until_ms <= facts.now_ms else run
+
+
+def _waits(run: "MaintenanceRun") -> str:
+    """How much waits, and until when: the end of a sentence."""
+    until = "a job that reads them ends"
+    if run.waiting_until_ms is not None:
+        until = f"{datetime.fromtimestamp(run.waiting_until_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f" ({size(run.waiting_bytes)}), until {until}, by the next maintenance after that"
+
+
 def _print(facts: "LakeFacts", found: "list[Diagnosis]") -> None:
     out = console()
-    told = [f"{name.replace('_', ' ')} {value:,}" for name, value in _summary(facts).items() if "bytes" not in name]
+    told = [f"{name.replace('_', ' ')} {value:,}" for name, value in _summary(facts).items() if name in _COUNTED]
     if facts.space is not None:
         told.append(f"{size(facts.space.free)} of {size(facts.space.total)} free")
     latencies = facts.store.latencies if facts.store is not None else {}
     told += [f"{kind} {one.median_ms:.1f} ms" for kind, one in sorted(latencies.items()) if kind in _TOLD]
     say(f"{facts.uri}: {', '.join(told) or 'nothing is known'}")
+    if (run := _waiting(facts)) is not None:
+        say(f"Files that left their topics wait to be deleted: {run.waiting_files:,}{_waits(run)}.")
     for number, one in enumerate(found, 1):
         style = "bold red" if one.level.value == "error" else "yellow"
         head = Text.assemble("\n", (f"{number}. {one.level.value}", style), (f"  {one.rule}", "dim"))

@@ -120,7 +120,9 @@ def describe(
         out.print(group_views.offsets_table((name, row) for name in rows for row in rows[name]))
 
 
-@command(groups, "reset-offsets", example="tidelog group reset-offsets billing --topic orders --to-earliest")
+@command(
+    groups, "reset-offsets", example="tidelog group reset-offsets billing --topic orders --to-earliest", changes=True
+)
 def reset_offsets(
     call: Session,
     name: options.GroupName,
@@ -170,7 +172,7 @@ def reset_offsets(
         note("Nothing was changed: add --execute to do it.")
 
 
-@command(groups, "delete", example="tidelog group delete billing")
+@command(groups, "delete", example="tidelog group delete billing", changes=True)
 def delete(
     call: Session,
     names: options.GroupNames,
@@ -187,7 +189,7 @@ def delete(
         print_json({"deleted": list(dict.fromkeys(names))})
 
 
-@command(groups, "delete-offsets", example="tidelog group delete-offsets billing --topic orders:0,1")
+@command(groups, "delete-offsets", example="tidelog group delete-offsets billing --topic orders:0,1", changes=True)
 def delete_offsets(
     call: Session,
     name: options.GroupName,

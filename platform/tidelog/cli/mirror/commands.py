@@ -148,7 +148,7 @@ def status(
             out.print(line)
 
 
-@command(mirrors, "promote", example="tidelog --lake s3://bucket/copy mirror promote --source-is-gone")
+@command(mirrors, "promote", example="tidelog --lake s3://bucket/copy mirror promote --source-is-gone", changes=True)
 def promote(
     call: Session,
     source_is_gone: Annotated[

@@ -13,6 +13,7 @@ from tidelog.commands.stopping import Stop
 from tidelog.log.base.errors import (
     InvalidRecordError,
     InvalidTimestampError,
+    OutcomeUnknownError,
     RecordTooLargeError,
     TidelogError,
     UnknownPartitionError,
@@ -105,6 +106,7 @@ class Producing:
         self._unacknowledged = 0
         self.records = 0
         self.unfinished = 0
+        self.in_doubt = 0
         self.partitions: dict[int, Produced] = {}
 
     def run(self, sources: Iterable[RecordInput], delimiter: bytes, parse: Parse) -> None:
@@ -182,7 +184,11 @@ class Producing:
 
     def _append(self, table: pa.Table) -> None:
         asked = self._asked
-        ranges = self._topic.append(table, acks=asked.acks, partitioner=asked.partitioner, compression=asked.codec)
+        try:
+            ranges = self._topic.append(table, acks=asked.acks, partitioner=asked.partitioner, compression=asked.codec)
+        except (OutcomeUnknownError, KeyboardInterrupt):
+            self.in_doubt += table.num_rows
+            raise
         self.records += table.num_rows
         for partition, (first, end) in ranges.items():
             so_far = self.partitions.setdefault(partition, Produced(0, first, end))

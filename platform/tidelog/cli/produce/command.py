@@ -85,7 +85,11 @@ def _report(topic: str, work: "Producing") -> None:
     where = ", ".join(f"[{p}] {counted(found.records, 'record')} up to offset {found.end - 1}" for p, found in got)
     if len(got) > _MOST_PARTITIONS_NAMED:
         where = f"in {len(got)} partitions"
-    note(f"{counted(work.records, 'record')} produced to topic {topic}{': ' if where else ''}{where}")
+    if work.records or not work.in_doubt:
+        note(f"{counted(work.records, 'record')} produced to topic {topic}{': ' if where else ''}{where}")
+    if work.in_doubt:
+        more = " more" if work.records else ""
+        note(f"Whether {counted(work.in_doubt, 'record')}{more} got into topic {topic} is not known: look at its end.")
     if work.unfinished:
         note(f"An unfinished line of {counted(work.unfinished, 'byte')} was not produced.")
 

@@ -105,7 +105,7 @@ def show(
         typer.echo(schema.schema_str)
 
 
-@command(schemas, "register", example="tidelog schema register orders-value order.avsc")
+@command(schemas, "register", example="tidelog schema register orders-value order.avsc", changes=True)
 def register(
     call: Session,
     where: RegistryOptions,
@@ -162,7 +162,7 @@ def check(
         raise typer.Exit(1)
 
 
-@command(schemas, "delete", example="tidelog schema delete orders-value --version 1")
+@command(schemas, "delete", example="tidelog schema delete orders-value --version 1", changes=True)
 def delete(
     call: Session,
     where: RegistryOptions,
@@ -188,7 +188,7 @@ def delete(
         say(f"Deleted {counted(len(gone), 'version')} of {subject}{' permanently' if permanent else ''}.")
 
 
-@command(schemas, "config", example="tidelog schema config orders-value --compatibility FULL")
+@command(schemas, "config", example="tidelog schema config orders-value --compatibility FULL", changes=True)
 def config(
     call: Session,
     where: RegistryOptions,

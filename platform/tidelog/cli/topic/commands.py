@@ -66,7 +66,9 @@ class ConfigChanges:
         return pairs("--config", self.config).get(key) == value
 
 
-@command(topics, "create", example="tidelog topic create orders --partitions 8 --config retention.ms=604800000")
+@command(
+    topics, "create", example="tidelog topic create orders --partitions 8 --config retention.ms=604800000", changes=True
+)
 def create(
     call: Session,
     name: Name,
@@ -142,7 +144,9 @@ def describe(
         out.print(views.values(values))
 
 
-@command(topics, "alter", example="tidelog topic alter orders --partitions 12 --delete-config retention.ms")
+@command(
+    topics, "alter", example="tidelog topic alter orders --partitions 12 --delete-config retention.ms", changes=True
+)
 def alter(
     call: Session,
     name: Name,
@@ -166,7 +170,7 @@ def alter(
         say(_DERIVED_FROM_NOW)
 
 
-@command(topics, "delete", example="tidelog topic delete orders --yes")
+@command(topics, "delete", example="tidelog topic delete orders --yes", changes=True)
 def delete(
     call: Session,
     name: Name,
@@ -195,7 +199,9 @@ def _ask(topic: str) -> None:
         raise typer.Exit(1)
 
 
-@command(topics, "delete-records", example="tidelog topic delete-records orders --offset 0:1500 --offset 1:-1")
+@command(
+    topics, "delete-records", example="tidelog topic delete-records orders --offset 0:1500 --offset 1:-1", changes=True
+)
 def delete_records(
     call: Session,
     name: Name,

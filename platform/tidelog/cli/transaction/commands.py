@@ -57,7 +57,7 @@ def describe(
         console().print(transaction_views.describe_table(shown, where, now_ms))
 
 
-@command(transactions, "abort", example="tidelog transaction abort copier-1")
+@command(transactions, "abort", example="tidelog transaction abort copier-1", changes=True)
 def abort(
     call: Session,
     name: TransactionalId,

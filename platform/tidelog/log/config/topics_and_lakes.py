@@ -325,6 +325,12 @@ class LakeConfig(Settings):
         "tidelog's own: the root where users, ACLs and quotas are kept, so that the store's policy can lock it; the"
         " lake's own unless set. A broker takes it over when it starts.",
     )
+    audit_topic = Key(
+        "",
+        Text(0, 249, in_line=True),
+        "tidelog's own: the topic that gets the audit's lines, too: denials and changes over brokers, and changes by"
+        " commands. A broker takes it over when it starts.",
+    )
     auto_create_topics_enable = Key(
         True,
         Flag(),

@@ -1,13 +1,17 @@
 """Whose turn maintenance is: the one that began first, for as long as its heartbeats go on."""
 
+import logging
+
 from support.logs import FakeClock
 
 from tidelog.cli.broker.turns import FOLDER, SILENT_MS, Turn
-from tidelog.cli.broker.upkeep import is_due
+from tidelog.cli.broker.upkeep import is_due, log_report
 from tidelog.log.base.clock import SystemIds
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.lake import Lake
 from tidelog.log.storage.memory import MemoryStorage
+from tidelog.retention.merging import Shape
+from tidelog.retention.report import MaintenanceReport, Merged, Retained, TopicReport
 
 
 def test_the_first_one_has_the_turn_until_its_heartbeats_end():
@@ -43,3 +47,16 @@ def test_a_follower_is_its_mirrors_to_maintain():
         assert is_due(lake, turn)
         lake.follow(Follows("memory://source"))
         assert not is_due(lake, turn)
+
+
+def test_what_a_run_did_is_in_the_log_and_what_was_not_due_is_not(caplog):
+    """The process' module is __main__, whose lines no handler of tidelog's gets."""
+    report = MaintenanceReport("r", "memory://log", 0, False)
+    report.topics.append(
+        TopicReport("orders", retention=Retained({}, 3, 100), merge=Merged(0, 0, Shape({}, 1), Shape({}, 1)))
+    )
+    with caplog.at_level(logging.INFO, "tidelog"):
+        log_report(report)
+    (line,) = caplog.records
+    assert line.name.startswith("tidelog.")
+    assert line.getMessage() == "Maintained: topic=orders part=retention: 3 segments of 100 bytes expired"

@@ -5,6 +5,9 @@ import json
 import pytest
 from support.cli_calls import cli, done, refused
 
+from tidelog.log.base.clock import SystemClock
+from tidelog.log.lake import Lake
+
 
 @pytest.fixture
 def lake(tmp_path):
@@ -37,6 +40,33 @@ def test_json(lake):
     assert found["topics"] == 1
     assert [one["rule"] for one in found["findings"]] == ["maintenance-due"]
     assert set(found["findings"][0]) == {"rule", "level", "what", "do"}
+
+
+def test_files_that_wait_are_told_with_how_much_and_until_when(lake):
+    with Lake(lake) as opened:
+        for _ in range(30):
+            opened.topic("orders").append([{"value": b"x" * 100}])
+    before_ms = SystemClock().now_ms()
+    assert " wait (" in done("maintain", "--lake", lake).stdout.replace("\n", " ")
+    found = json.loads(done("doctor", "--lake", lake, "--format", "json").stdout)
+    assert found["waiting_files"] == 30
+    assert found["waiting_bytes"] > 30 * 100
+    # log.min.age.ms, and file.delete.delay.ms
+    assert before_ms + 300_000 <= found["waiting_until_ms"] <= SystemClock().now_ms() + 361_000
+    said = done("doctor", "--lake", lake).stdout
+    assert "Files that left their topics wait to be deleted: 30 (" in said
+    assert " UTC, by the next maintenance after that." in " ".join(said.split())
+    assert "All is well." in said
+
+
+def test_files_that_waited_long_enough_are_not_told(lake, monkeypatch):
+    with Lake(lake) as opened:
+        for _ in range(30):
+            opened.topic("orders").append([{"value": b"x" * 100}])
+    done("maintain", "--lake", lake)
+    later_ms = SystemClock().now_ms() + 361_000
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: later_ms)
+    assert "wait to be deleted" not in done("doctor", "--lake", lake).stdout
 
 
 def test_metrics_once(lake):

@@ -13,9 +13,11 @@ from tidelog.cli.produce.batches import Producing
 from tidelog.cli.produce.options import Acks, CodecName, PartitionerName, ProduceOptions
 from tidelog.cli.records.from_input import LineRule
 from tidelog.commands.stopping import Stop
+from tidelog.log.base.errors import OutcomeUnknownError, UnknownTopicError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.records import partitioners
 from tidelog.log.rules.appends import parse_acks
+from tidelog.log.topic import Topic
 
 
 @pytest.fixture
@@ -382,3 +384,21 @@ def test_appends_that_nobody_waits_for_are_bounded():
     work.run([Script(clock, b"1\n2\n3\n4\n")], b"\n", LineRule(None, empty_is_null=False).parse)
     # The fourth batch waited for the four.
     assert lake.topic("orders").state().end(0) == 4
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "not_said"),
+    [
+        (OutcomeUnknownError("no answer", request_id="r"), "Whether 2 records got into topic orders is not", "0 rec"),
+        (UnknownTopicError("gone"), "0 records produced to topic orders", "is not known"),
+    ],
+)
+def test_the_report_says_what_is_so(lake, monkeypatch, error, said, not_said):
+    def fails(*_, **__):
+        raise error
+
+    monkeypatch.setattr(Topic, "append", fails)
+    result = cli("produce", "orders", "--lake", lake, stdin="a\nb\n")
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert not_said not in result.stderr
