@@ -11,6 +11,7 @@ from tidelog.access.state import AccessState
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.blocking import Blocking
 from tidelog.log.base.clock import Clock
+from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.delta import layout
 from tidelog.log.follow.tailing import Tailing
@@ -35,6 +36,8 @@ class AccessFollower:
         self._blocking = blocking
         self._loop = asyncio.get_running_loop()
         self._version = -1
+        # Of the thread: what it has seen, and whether the store gave no answer.
+        self._seen, self._away = -1, False
         self._tailing: Tailing | None = None
         self._thread: threading.Thread | None = None
         self._closing = False
@@ -45,6 +48,7 @@ class AccessFollower:
         self._tailing = Tailing(self._log.storage, self._clock)
         if isinstance(self._log.storage, OnThisMachine):  # elsewhere looks are paid for, and two a second are enough
             self._tailing.add(layout.ACCESS_TABLE)
+        self._seen = self._version
         self._thread = threading.Thread(target=self._run, args=(self._tailing,), name="tidelog-access", daemon=True)
         self._thread.start()
 
@@ -67,16 +71,26 @@ class AccessFollower:
             self._access.take(state)
 
     def _run(self, tailing: Tailing) -> None:
-        known, rounds = self._version, Rounds(logger, "Following access (what was known holds)", self._clock.sleep)
+        rounds = Rounds(logger, "Following access")
         while True:
             tailing.wait(LOOK_EVERY_S)
             if self._closing:
                 return
             with rounds.round():
-                began_s = self._clock.elapsed_s()
-                version, state = self._log.seen()
-                tailing.looked(layout.ACCESS_TABLE, found=version > known, took_s=self._clock.elapsed_s() - began_s)
-                if version > known:
-                    known = version
-                    with suppress(RuntimeError):  # the loop has ended
-                        self._loop.call_soon_threadsafe(self._take, version, state)
+                self._look(tailing)
+
+    def _look(self, tailing: Tailing) -> None:
+        began_s, known = self._clock.elapsed_s(), self._seen
+        try:
+            self._seen, state = self._log.seen()
+        except TidelogError as e:
+            if not self._away:
+                logger.warning("Access can't be followed for now; what was known holds. %s", e)
+            self._away = True
+            return
+        self._away = False
+        grew = self._seen > known
+        tailing.looked(layout.ACCESS_TABLE, found=grew, took_s=self._clock.elapsed_s() - began_s)
+        if grew:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._take, self._seen, state)

@@ -194,3 +194,31 @@ def test_a_broker_does_not_begin_where_access_is_not_known(tmp_path):
         await followed.follower.close()
 
     asyncio.run(run())
+
+
+def test_no_error_ends_the_thread(tmp_path, monkeypatch, caplog):
+    other, seen, faults = (
+        AccessLog(Lake(tmp_path)),
+        AccessLog.seen,
+        [ValueError("a"), RecursionError("b"), KeyError("c")],
+    )
+    other.add_acls([acl("a")])
+    begun = threading.Event()
+
+    def failing(self):
+        if begun.is_set() and faults:
+            raise faults.pop()
+        return seen(self)
+
+    monkeypatch.setattr(AccessLog, "seen", failing)
+    monkeypatch.setattr(following, "LOOK_EVERY_S", 0.01)
+
+    async def run() -> None:
+        async with Followed(tmp_path) as followed:
+            begun.set()
+            await eventually_async(lambda: not faults, "it fails")
+            other.add_acls([acl("b")])
+            await eventually_async(lambda: not may_read(followed.access, "b"), "followed again")
+
+    asyncio.run(run())
+    assert "this is a bug" in caplog.text
