@@ -1,5 +1,6 @@
 """What group commit is given and what it answers: records of many producers as one table, and an outcome for each."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -21,6 +22,8 @@ from tidelog.log.group_commit.producer_sequences import Numbering
 from tidelog.log.records.partitioners import Partitioner, assign
 from tidelog.log.rules.appends import Ranges
 from tidelog.log.rules.sequences import ProducerBatch
+
+logger = logging.getLogger(__name__)
 
 Bools = npt.NDArray[np.bool_]
 I32 = npt.NDArray[np.int32]
@@ -195,19 +198,31 @@ def rows_by_partition(partitions: I32) -> dict[int, int]:
 def refused_units(
     table: pa.Table, units: I64 | None, check: Callable[[pa.Table], pa.Table]
 ) -> tuple[pa.Table, dict[int, TidelogError]]:
-    """The table as `check` gives it, and nothing refused; or which of its `units` are refused, each by itself."""
+    """The table as `check` gives it, and nothing refused; or which of its `units` are refused, each by itself.
+
+    A fault in the program counts as a refusal where there are several units: one's data must not fail the others.
+    """
     try:
         return check(table), {}
-    except _REFUSALS as e:
-        if units is None or units[0] == units[-1]:
-            return table, {0 if units is None else int(units[0]): e}
-        if isinstance(e, InvalidValueError):
-            return table, _by_unit(e, units)
-        middle = int(np.searchsorted(units, units[len(units) // 2]))
-        if middle == 0:
-            middle = int(np.searchsorted(units, units[0], side="right"))
-        first = refused_units(table.slice(0, middle), units[:middle], check)[1]
-        return table, first | refused_units(table.slice(middle), units[middle:], check)[1]
+    except TidelogError as e:
+        if not isinstance(e, _REFUSALS):
+            raise
+        error: TidelogError = e
+    except Exception:
+        if units is None:
+            raise
+        if units[0] == units[-1]:
+            logger.exception("Records of one request can't be checked.")
+        error = InvalidRecordError("The records can't be checked; the log of the process says why.")
+    if units is None or units[0] == units[-1]:
+        return table, {0 if units is None else int(units[0]): error}
+    if isinstance(error, InvalidValueError):
+        return table, _by_unit(error, units)
+    middle = int(np.searchsorted(units, units[len(units) // 2]))
+    if middle == 0:
+        middle = int(np.searchsorted(units, units[0], side="right"))
+    first = refused_units(table.slice(0, middle), units[:middle], check)[1]
+    return table, first | refused_units(table.slice(middle), units[middle:], check)[1]
 
 
 def _by_unit(error: InvalidValueError, units: I64) -> dict[int, TidelogError]:

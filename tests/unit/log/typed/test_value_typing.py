@@ -229,6 +229,21 @@ def test_units_with_values_that_do_not_fit_are_found_at_once() -> None:
     assert [list(refused[unit].rows) for unit in (0, 1, 3)] == [[0], [1], [0]]
 
 
+@pytest.mark.parametrize("fault", [MemoryError, RuntimeError, pa.ArrowInvalid])
+def test_a_unit_that_the_check_fails_at_fails_no_other(fault) -> None:
+    def check(part: pa.Table) -> pa.Table:
+        if b"poison" in part.column("value").to_pylist():
+            raise fault("no rule knows it")
+        return part
+
+    units = np.arange(30) // 2
+    table = pa.table({"value": pa.array([b"poison" if row == 11 else b"sound" for row in range(30)])})
+    _, refused = refused_units(table, units, check)
+    assert {unit: error.kafka_code for unit, error in refused.items()} == {5: 87}
+    with pytest.raises(fault):
+        refused_units(table, None, check)
+
+
 def test_validate_takes_tombstones_and_all_that_fits():
     typing = typing_with({7: FLIGHT, 8: LATER}, validate=True)
     values = [of_7(1), None, of_8(2)]
