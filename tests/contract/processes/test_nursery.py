@@ -105,18 +105,35 @@ def test_what_needs_an_interpreter_of_its_own_is_refused(tmp_path):
         ForkedPython(code("pass"), cwd=tmp_path / "none")
 
 
-def test_forks_end_with_the_tests_that_began_them(tmp_path):
+# A second fork is asked for, and its answer stands in the socket unread, which resets the connection at the end.
+AMID_A_FORK = """
+import select, socket, struct
+from support.nursery import _NURSERY
+wanted = {"words": ["-c", "pass"], "environment": {}, "folder": "/none", "new_session": False, "process_group": -1}
+body = json.dumps(wanted).encode()
+socket.send_fds(_NURSERY._socket, [struct.pack(">i", len(body))], [0, 1, 2, os.pipe()[1]])
+_NURSERY._socket.sendall(body)
+select.select([_NURSERY._socket], [], [])
+"""
+
+
+@pytest.mark.parametrize("before", ["", AMID_A_FORK], ids=["between forks", "amid a fork"])
+def test_forks_end_with_the_tests_that_began_them(before):
     """Also where these are killed: the nursery and its forks go."""
-    program = """
-        import sys, time
-        from support.nursery import ForkedPython
-        fork = "import os, time; print(os.getpid(), os.getppid(), flush=True); time.sleep(600)"
-        process = ForkedPython([sys.executable, "-c", fork])
-        time.sleep(600)
-    """
+    program = f"""
+import json, os, subprocess, sys, time
+from support.nursery import ForkedPython
+fork = "import os, time; print(os.getpid(), os.getppid(), flush=True); time.sleep(600)"
+process = ForkedPython([sys.executable, "-c", fork], stdout=subprocess.PIPE, text=True)
+line = process.stdout.readline()
+{before}
+print(line, end="", flush=True)
+time.sleep(600)
+"""
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
     with subprocess.Popen(code(program), stdout=subprocess.PIPE, env=environment, text=True) as tests:
         started = [int(pid) for pid in tests.stdout.readline().split()]
+        assert len(started) == 2
         assert all(Path(f"/proc/{pid}").exists() for pid in started)
         tests.kill()
         for pid in started:
