@@ -9,9 +9,9 @@ Source: OWASP's cheat sheet on cross-site request forgery; Fetch Metadata (W3C).
 import hmac
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
 from tidelog.console.base.errors import ConsoleError
+from tidelog.web.requests import authority_of
 
 CSRF_HEADER: Final = "x-tidelog-csrf"
 HEADERS: Final[Mapping[str, str]] = {
@@ -32,7 +32,7 @@ def require_own_page(method: str, headers: Mapping[str, str]) -> None:
     if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
         raise ConsoleError(403, "A page of another site can't ask the console.")
     origin = headers.get("origin")
-    if origin is not None and method != "GET" and _authority(origin) != headers.get("host", "").lower():
+    if origin is not None and method != "GET" and authority_of(origin) != headers.get("host", "").lower():
         raise ConsoleError(403, "A page of another site can't change the lake.")
 
 
@@ -40,10 +40,3 @@ def require_token(sent: str | None, token: str) -> None:
     """Refuse a change without the token of /api/session. Raises `ConsoleError` 403."""
     if not hmac.compare_digest((sent or "").encode("utf-8", "replace"), token.encode()):
         raise ConsoleError(403, "The request needs the header X-Tidelog-CSRF with the token of GET /api/session.")
-
-
-def _authority(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return ""

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from anyio import to_thread
 from starlette.requests import Request
@@ -38,9 +39,22 @@ async def sender(logins: HttpLogins, request: Request, named: str) -> HttpClient
 
 
 def refuse_other_sites(request: Request, what: str) -> None:
-    """Raise `RequestRefusedError` 403 where a page of another site has a browser send the request."""
-    if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+    """Raise `RequestRefusedError` 403 where a page of another site has a browser send the request.
+
+    Browsers say so to servers that they trust, by TLS or at this machine; to others they name the page's origin only.
+    """
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    foreign = site is None and origin is not None and authority_of(origin) != request.headers.get("host", "").lower()
+    if foreign or site in ("cross-site", "same-site"):
         raise RequestRefusedError(403, f"A page of another site can't change {what}.")
+
+
+def authority_of(origin: str) -> str:
+    """The host and the port of a header Origin, "" where it names none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 class RequestBodies:

@@ -95,3 +95,25 @@ def test_pages_of_other_sites_are_refused() -> None:
 
 def test_a_path_keeps_what_is_quoted() -> None:
     assert path_of(request()) == "/a%20b"
+
+
+@pytest.mark.parametrize(
+    ("headers", "own"),
+    [
+        ({"host": "a:1"}, True),
+        ({"host": "A:1", "origin": "http://a:1"}, True),
+        ({"host": "a:1", "origin": "http://a:2"}, False),
+        ({"host": "a:1", "origin": "http://evil.example"}, False),
+        ({"host": "a:1", "origin": "null"}, False),
+        ({"host": "a:1", "origin": "http://[a"}, False),
+        ({"host": "registry:1", "origin": "http://ui", "sec_fetch_site": "same-origin"}, True),  # a proxy of the page's
+    ],
+)
+def test_where_browsers_say_no_more_the_origin_tells_another_site(headers: dict[str, str], own: bool) -> None:
+    """Browsers send Sec-Fetch-Site to servers with TLS or at their own machine alone."""
+    if own:
+        refuse_other_sites(request(**headers), "schemas")
+        return
+    with pytest.raises(RequestRefusedError) as refused:
+        refuse_other_sites(request(**headers), "schemas")
+    assert refused.value.status == 403
