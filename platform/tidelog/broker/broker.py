@@ -31,6 +31,7 @@ from tidelog.broker.produce.handlers import handlers as produce_handlers
 from tidelog.broker.sasl.handlers import handlers as sasl_handlers
 from tidelog.broker.sasl.handlers import new_logins
 from tidelog.broker.sasl.logins import Logins, LoginThreads
+from tidelog.broker.server.answering import LargeRequests
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.server.listeners import listen
 from tidelog.broker.server.metrics import BrokerMetrics
@@ -70,6 +71,9 @@ class Broker:
         # {listener: (host, port)} as clients reach them, once the broker listens.
         self.addresses: dict[str, tuple[str, int]] = {}
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tidelog-broker")
+        # What is large waits for others that are, not for what waits for the store.
+        self._large = ThreadPoolExecutor(1, thread_name_prefix="tidelog-large")
+        beside = counted(in_threads(self._large) if blocking is None else blocking)
         self._login_threads = LoginThreads(blocking)
         if blocking is None:
             blocking = in_threads(self._threads)
@@ -113,7 +117,11 @@ class Broker:
         throttling = Throttling(lambda: access.state.quotas, self.clock, settings.quotas)
         logins = Logins(settings.sasl, access, self._login_threads, self.clock, lake.ids, self.meter)
         login = new_logins(settings, logins)
-        self.connections = Connections(self.handlers, self.clock, settings.bounds, self.meter, throttling, login)
+        large = LargeRequests(beside)
+        at_disconnect = self._context.at_disconnect
+        self.connections = Connections(
+            self.handlers, self.clock, settings.bounds, self.meter, throttling, login, large, at_disconnect
+        )
 
     @property
     def id(self) -> int:
@@ -165,4 +173,5 @@ class Broker:
             await self._audit_topic.close()
         await self._context.blocking(self._topics.close)
         self._login_threads.close()
+        self._large.shutdown(wait=True)
         self._threads.shutdown(wait=True)

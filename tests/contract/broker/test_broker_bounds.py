@@ -139,8 +139,14 @@ def header(key: ApiKey, version: int) -> bytes:
         frame(struct.pack(">hhih", ApiKey.METADATA, 1, 1, 30_000)),
         frame(struct.pack(">hhihi", ApiKey.METADATA, 1, 1, -1, 2**31 - 1)),
         frame(header(ApiKey.FETCH, 12) + b"\xff" * 100),
+        frame(header(ApiKey.FETCH, 12) + bytes(25) + b"\xff\xff\xff\xff\x07" + b"\x07" * 1000),
+        frame(header(ApiKey.FETCH, 12)[:-1] + b"\xff\xff\xff\xff\x0f" + b"\0" * 100_000),
+        frame(struct.pack(">hhihhi", ApiKey.PRODUCE, 0, 1, -1, 1, 0) + b"\0\x0f\xff\xff" + bytes(1_000_000)),
     ],
-    ids=["ones", "http", "tls", "2GB", "tiny", "no-api", "no-version", "client-id", "array", "varints"],
+    ids=[
+        *("ones", "http", "tls", "2GB", "tiny", "no-api", "no-version", "client-id", "array", "varints", "topics"),
+        *("header-tags", "refused-produce"),
+    ],
 )
 def test_senders_of_garbage_are_dropped(attacked: Attacked, sent: bytes) -> None:
     with served(attacked.listener):

@@ -21,6 +21,7 @@ from tidelog.broker.admin.topic_facts import (
     placement,
     survey,
 )
+from tidelog.broker.base.blocking import AT_ONCE, here, in_turns
 from tidelog.broker.base.calls import Call, Encoded, Reply
 from tidelog.broker.base.cluster_view import ClusterView, rack_of
 from tidelog.broker.base.context import Context
@@ -39,6 +40,8 @@ from tidelog.log.base.errors import TidelogError, TopicExistsError
 _DEAR = 64
 # The number of answers that are kept; the oldest ones go.
 _KEPT = 16
+# The most topics of an answer that is kept: one that names more is not asked for again and again.
+_MOST_KEPT = 10_000
 _THROTTLED_SINCE = 3
 
 
@@ -59,7 +62,9 @@ class MetadataHandler:
         view, listener, rack = context.cluster(), call.peer.listener, rack_of(call.client_id)
         told_topics = getattr(body, "include_topic_authorized_operations", False)
         told_cluster = getattr(body, "include_cluster_authorized_operations", False)
-        allowed = [self._operations(call, topic) if told_topics else NOT_ASKED for topic in topics]
+        allowed = [NOT_ASKED] * len(topics)
+        if told_topics:
+            allowed = [self._operations(call, topic) async for topic in in_turns(topics)]
         of_cluster = cluster_operations(context.access, call.peer) if told_cluster else NOT_ASKED
         make = partial(
             metadata_answer,
@@ -72,8 +77,11 @@ class MetadataHandler:
             topic_operations=allowed,
             cluster_operations=of_cluster,
         )
-        if sum(topic.partitions for topic in topics) <= _DEAR:
+        is_dear = sum(topic.partitions for topic in topics) > _DEAR
+        if not is_dear and len(topics) <= AT_ONCE:
             return make()
+        if not is_dear or len(topics) > _MOST_KEPT:
+            return await context.blocking(make)
         cluster = (view.cluster_id, view.epoch, tuple(view.listed(listener)))
         key = (call.version, *cluster, rack, tuple(topics), tuple(allowed), of_cluster)
         if key not in self._kept:
@@ -89,13 +97,18 @@ class MetadataHandler:
         return operations(self._context.access, call.peer, AclResource.TOPIC, topic.name)
 
     async def _wanted(self, call: Call) -> Sequence[TopicFacts]:
-        asked = asked_for(call.body, call.version)
+        named = len(call.body.topics or ())
+        asked = await (here if named <= AT_ONCE else self._context.blocking)(asked_for, call.body, call.version)
         if asked is None:
             every = await self._context.blocking(survey, self._context.lake)
             return describable(self._context.access, call.peer, every)
         # What a client of the oldest versions asks for, it wants to have.
         creates = call.version < 4 or call.body.allow_auto_topic_creation
-        return await asyncio.gather(*(self._find(call, one, creates=creates) for one in asked))
+        found: list[TopicFacts] = []
+        for start in range(0, len(asked), AT_ONCE):
+            some = asked[start : start + AT_ONCE]
+            found += await asyncio.gather(*(self._find(call, one, creates=creates) for one in some))
+        return found
 
     async def _find(self, call: Call, wanted: str | UUID, *, creates: bool) -> TopicFacts:
         found = await find_describable(self._context, call, wanted)

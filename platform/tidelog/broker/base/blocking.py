@@ -1,13 +1,17 @@
 """Calls that wait for a store or a processor, beside the loop that answers clients."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextvars import copy_context
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
+
+# What a request goes through without a pause: a few ms of work.
+AT_ONCE: Final = 250
 
 
 class Blocking(Protocol):
@@ -27,6 +31,11 @@ def in_threads(executor: Executor) -> Blocking:
     return run
 
 
+async def here(call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    """As `Blocking` has it, at once and in the loop: for what is short, and for a simulation."""
+    return call(*args, **kwargs)
+
+
 async def pause(seconds: float) -> None:
     """Let others go on for so long, by the loop's clock."""
     loop = asyncio.get_running_loop()
@@ -36,6 +45,22 @@ async def pause(seconds: float) -> None:
         await over
     finally:
         timer.cancel()
+
+
+async def turn() -> None:
+    """Let others have the loop, once."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    loop.call_soon(_end, over)
+    await over
+
+
+async def in_turns(items: Sequence[T], at_once: int = AT_ONCE) -> AsyncIterator[T]:
+    """The items, in order; others have the loop between one `at_once` of them and the next."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % at_once == 0:
+            await turn()
 
 
 async def until_done(future: "Future[Any]") -> None:

@@ -7,6 +7,7 @@ from tidelog.access.access_log import AccessLog
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.blocking import Blocking
+from tidelog.broker.base.calls import Peer
 from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.meter import BrokerMeter
@@ -26,6 +27,7 @@ class Context:
     `channels`: requests to other brokers.
     `access`: what clients may do. `access_log`: where that is changed; `access.look_now()` after a change here.
     `meter`: what is counted.
+    `at_disconnect`: what parts forget when a client's connection ends.
     `at_close`: what parts do when the broker stops, before it waits for answers.
     """
 
@@ -40,6 +42,7 @@ class Context:
     access: BrokerAccess
     access_log: AccessLog
     meter: BrokerMeter = field(default_factory=BrokerMeter)
+    at_disconnect: list[Callable[[Peer], None]] = field(default_factory=list)
     at_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     @property

@@ -2,26 +2,33 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
 from tidelog.access.model import AclOperation, AclResource
 from tidelog.broker.base.batch_cache import BatchCache, BatchRun, Place
-from tidelog.broker.base.calls import Call, Encoded
+from tidelog.broker.base.blocking import AT_ONCE, here, in_turns, turn
+from tidelog.broker.base.calls import Call, Encoded, Peer
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
+from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.fetch.cold_reads import ColdReads
 from tidelog.broker.fetch.filling import Wanted, fill
 from tidelog.broker.fetch.requested import RequestedTopic, epoch_problem
-from tidelog.broker.fetch.requests import Asked, FetchRequest, Key, request_of
-from tidelog.broker.fetch.sessions import Sessions
+from tidelog.broker.fetch.requests import Asked, FetchRequest, Key, request_of, size_of
+from tidelog.broker.fetch.sessions import INVALID_SESSION_EPOCH, MOST_PARTITIONS, Fetch, Sessions, Told, change, tell
 from tidelog.broker.records.batches import NONE, ZSTD, of_epoch
 from tidelog.broker.records.topic_codec import codec_of_topic
 from tidelog.broker.wire.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE
-from tidelog.broker.wire.fetch_answer import FetchAnswer, PartitionAnswer, encode_fetch
+from tidelog.broker.wire.fetch_answer import FetchAnswer, PartitionAnswer, Piece, encode_fetch
 from tidelog.log.base.errors import TidelogError
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Partitions of a request that the loop goes through without a pause, where that takes little for each.
+_FEW = 4 * AT_ONCE
 # Records of segments are packed by Zstandard only for topics that ask for it, and from this version on, as not every
 # client knows it: Rust's rdkafka is built without it, and KafkaJS and old Python clients, which use older versions,
 # don't have it.
@@ -71,36 +78,50 @@ class Fetching:
         self._reads = reads
         self._ids = context.lake.ids
         self._sessions = Sessions(lambda: 1 + int(self._ids.fraction() * (2**31 - 1)))
+        self._asked = 0  # partitions of the requests that wait
         self._waiting: dict[Callable[[], None], None] = {}
         self._closed = False
         context.at_close.append(self._close)
+        context.at_disconnect.append(lambda peer: self._sessions.forget(_connection(peer)))
 
     async def __call__(self, call: Call) -> Encoded:
         """Answer a request."""
-        request = request_of(call)
-        clock = self._context.clock
-        fetch = self._sessions.begin(request, clock.elapsed_s())
+        clock, owner = self._context.clock, _connection(call.peer)
+        request = await self._beside(size_of(call.body), request_of, call)
+        fetch = self._sessions.admit(request, clock.elapsed_s(), owner)
+        if fetch.session is not None:
+            size = len(fetch.session.partitions) + len(request.asked)
+            fetch = self._sessions.changed(await self._beside(size, change, fetch, request))
         if fetch.error_code:
             refused = encode_fetch(request.version, FetchAnswer(error_code=fetch.error_code))
             return Encoded(refused, {fetch.error_code: 1}, throttle_at=0)
-        partitions = await self._partitions(request, fetch.asked)
+        partitions, topics = await self._partitions(request, fetch.asked)
         if fetch.session is None and partitions:
             # The first one is served first, and without a session it is not known which one that was last time.
             turn = int(self._ids.fraction() * len(partitions))
             partitions = partitions[turn:] + partitions[:turn]
-        await self._serve(call, request, partitions, call.received_s + request.max_wait_s)
-        self._count(partitions)
-        answers = {p.key: p.answer for p in partitions}
-        error, session_id, keys = self._sessions.answered(fetch, answers, clock.elapsed_s())
-        topics: dict[str | UUID, list[PartitionAnswer]] = {}
-        for topic, number in keys:
-            topics.setdefault(topic, []).append(answers[topic, number])
-        answer = FetchAnswer(list(topics.items()), error, session_id, read_committed=request.read_committed)
+        self._asked += len(partitions)
+        try:
+            # No more partitions are waited for than sessions may have.
+            wait_s = request.max_wait_s if self._asked <= MOST_PARTITIONS else 0.0
+            await self._serve(call, request, partitions, topics, call.received_s + wait_s)
+        finally:
+            self._asked -= len(partitions)
+        await self._count(partitions)
+        if not self._sessions.tells(fetch):
+            refused = encode_fetch(request.version, FetchAnswer(error_code=INVALID_SESSION_EPOCH))
+            return Encoded(refused, {INVALID_SESSION_EPOCH: 1}, throttle_at=0)
+        told, answer, leaders = await self._beside(len(partitions), _told, fetch, partitions)
+        answer.session_id, _ = self._sessions.told(fetch, told, clock.elapsed_s())
+        answer.read_committed = request.read_committed
         if request.version >= _NODES_SINCE:
-            leaders = {one.current_leader[0] for one in answers.values() if one.current_leader is not None}
             answer.nodes = self._context.cluster().endpoints(leaders, call.peer.listener)
-        errors = Counter(one.error_code for _, told in answer.topics for one in told)
-        return Encoded(encode_fetch(request.version, answer), errors, throttle_at=0)
+        pieces, errors = await self._beside(len(partitions), _encoded, request.version, answer)
+        return Encoded(pieces, errors, throttle_at=0)
+
+    def _beside(self, size: int, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+        """Call it, in a thread where it goes through many partitions."""
+        return (here if size <= _FEW else self._context.blocking)(call, *args, **kwargs)
 
     async def _close(self) -> None:
         """The broker stops: what waits is answered with what there is."""
@@ -109,10 +130,10 @@ class Fetching:
             wake()
         self._reads.close()
 
-    def _count(self, partitions: Sequence[_Partition]) -> None:
+    async def _count(self, partitions: Sequence[_Partition]) -> None:
         """Count what clients took of each topic."""
         counted: set[str] = set()
-        for p in partitions:
+        async for p in in_turns(partitions):
             if p.topic.topic is not None:
                 meter = self._context.meter.topic(p.topic.topic.name)
                 meter.bytes_out += p.answer.size
@@ -121,35 +142,42 @@ class Fetching:
                     counted.add(p.topic.topic.name)
                     meter.fetch_requests += 1
 
-    async def _partitions(self, request: FetchRequest, asked: Mapping[Key, Asked]) -> list[_Partition]:
+    async def _partitions(
+        self, request: FetchRequest, asked: Mapping[Key, Asked]
+    ) -> tuple[list[_Partition], Collection[BrokerTopic]]:
+        """The partitions of a request, and the topics that they are of."""
         topics: dict[str | UUID, RequestedTopic] = {}
         found = []
-        for key, one in asked.items():
+        async for key in in_turns(tuple(asked)):
+            one = asked[key]
             topic = topics.get(key[0])
             if topic is None:
                 topic = topics[key[0]] = await RequestedTopic.of(self._context.topics, key[0])
             if _is_past_the_end(topic, key[1], one.offset):  # as far as is known: its last leader knew more, perhaps
                 topic = topics[key[0]] = await RequestedTopic.fresh(self._context.topics, key[0])
             found.append(_Partition(key, one, topic, self._context.cache, _codec(topic, request.version)))
-        return found
+        return found, {topic.topic: None for topic in topics.values() if topic.topic is not None}
 
     async def _serve(
-        self, call: Call, request: FetchRequest, partitions: Sequence[_Partition], deadline_s: float
+        self,
+        call: Call,
+        request: FetchRequest,
+        partitions: Sequence[_Partition],
+        topics: Collection[BrokerTopic],
+        deadline_s: float,
     ) -> None:
         """Answer each partition, as soon as there is enough to answer with, or time is up."""
         clock, loop = self._context.clock, asyncio.get_running_loop()
         changed, late = asyncio.Event(), asyncio.Event()
-        topics = {id(p.topic.topic): p.topic.topic for p in partitions if p.topic.topic is not None}
-        for topic in topics.values():
+        for topic in topics:
             topic.on_change(changed.set)
         self._waiting[changed.set] = None
         timer: asyncio.TimerHandle | None = None
         try:
             while True:
                 changed.clear()
-                self._ask(call, partitions)
-                size, at_once = self._fill(request, partitions)
-                missing = [p for p in partitions if p.wanted is not None and p.wanted.missing >= 0]
+                await self._ask(call, partitions)
+                size, at_once, missing = await self._fill(request, partitions)
                 if missing and not size:  # there are records, so that the answer has some, however long that takes
                     await self._read(missing)
                     continue
@@ -163,19 +191,19 @@ class Fetching:
                 await (self._read(missing, changed) if missing else changed.wait())
         finally:
             self._waiting.pop(changed.set, None)
-            for topic in topics.values():
+            for topic in topics:
                 topic.forget(changed.set)
             if timer is not None:
                 timer.cancel()
         if not request.is_throttled:
             self._read_ahead(partitions)
 
-    def _ask(self, call: Call, partitions: Sequence[_Partition]) -> None:
+    async def _ask(self, call: Call, partitions: Sequence[_Partition]) -> None:
         """Ask whether the client may read: each topic once, and again where ACLs have changed while it waits."""
         access = self._context.access
         if access.is_open:
             return
-        for p in partitions:
+        async for p in in_turns(partitions):
             topic = p.topic
             name = topic.topic.name if topic.topic is not None else p.key[0]
             if isinstance(name, str) and topic.asked_of is not access.authorizer:
@@ -184,22 +212,35 @@ class Fetching:
 
     # --- what there is -------------------------------------------------------------------------------------
 
-    def _fill(self, request: FetchRequest, partitions: Sequence[_Partition]) -> tuple[int, bool]:
-        """Answer with what is in memory; how many bytes that is, and whether there is something to be said at once."""
-        view = self._context.cluster()
-        at_once = request.is_throttled
-        wanted = []
-        for p in partitions:
-            p.wanted = self._look(request, view, p)
-            if p.wanted is not None:
-                wanted.append(p.wanted)
-            elif p.answer.error_code or p.answer.preferred_read_replica >= 0:
-                at_once = True
-        size = 0 if request.is_throttled else fill(wanted, min(max(request.max_bytes, 0), _MOST_BYTES))
-        for p in partitions:
-            if p.wanted is not None:
-                p.answer.records, p.answer.size = of_epoch(p.wanted.batches, view.epoch), p.wanted.size
-        return size, at_once
+    async def _fill(
+        self, request: FetchRequest, partitions: Sequence[_Partition]
+    ) -> tuple[int, bool, Sequence[_Partition]]:
+        """Answer with what is in memory.
+
+        How many bytes that is, whether there is something to be said at once, and what must be read for more.
+        """
+        at_once, size, missing = request.is_throttled, 0, []
+        max_bytes = min(max(request.max_bytes, 0), _MOST_BYTES)
+        for start in range(0, len(partitions), AT_ONCE):
+            if start:
+                await turn()
+            view = self._context.cluster()
+            some = partitions[start : start + AT_ONCE]
+            wanted = []
+            for p in some:
+                p.wanted = self._look(request, view, p)
+                if p.wanted is not None:
+                    wanted.append(p.wanted)
+                elif p.answer.error_code or p.answer.preferred_read_replica >= 0:
+                    at_once = True
+            if not request.is_throttled:
+                size = fill(wanted, max_bytes, size)
+            for p in some:
+                if p.wanted is not None:
+                    p.answer.records, p.answer.size = of_epoch(p.wanted.batches, view.epoch), p.wanted.size
+                    if p.wanted.missing >= 0:
+                        missing.append(p)
+        return size, at_once, missing
 
     def _look(self, request: FetchRequest, view: ClusterView, p: _Partition) -> Wanted | None:
         """What to take of a partition; None if nothing: then its answer is complete."""
@@ -280,6 +321,27 @@ class Fetching:
                 begun += 1
             if begun == READS_AT_ONCE:
                 break
+
+
+def _connection(peer: Peer) -> Hashable:
+    """What the sessions of a connection are known by; None in a simulation, which has no ports."""
+    return (peer.host, peer.port) if peer.port else None
+
+
+def _told(fetch: Fetch, partitions: Sequence[_Partition]) -> tuple[Told, FetchAnswer, set[int]]:
+    """(what the client gets, the answer that says so, the leaders that its partitions name)."""
+    answers = {p.key: p.answer for p in partitions}
+    told = tell(fetch, answers)
+    topics: dict[str | UUID, list[PartitionAnswer]] = {}
+    for topic, number in told.keys:
+        topics.setdefault(topic, []).append(answers[topic, number])
+    leaders = {one.current_leader[0] for one in answers.values() if one.current_leader is not None}
+    return told, FetchAnswer(list(topics.items())), leaders
+
+
+def _encoded(version: int, answer: FetchAnswer) -> tuple[list[Piece], Counter[int]]:
+    """The answer in bytes, and {error code: how often}."""
+    return encode_fetch(version, answer), Counter(one.error_code for _, told in answer.topics for one in told)
 
 
 def _both(first: asyncio.Event, second: asyncio.Event) -> None:

@@ -27,14 +27,14 @@ class Wanted:
     behind: int = -1
 
 
-def fill(partitions: Iterable[Wanted], max_bytes: int) -> int:
-    """Take batches of partitions in this order; how many bytes they have in all.
+def fill(partitions: Iterable[Wanted], max_bytes: int, taken: int = 0) -> int:
+    """Take batches of partitions in this order; how many bytes they have in all, with those `taken` before.
 
     The first batch of all is taken even if it is larger than the limits (KIP-74). A batch that holds a partition's
     offset is taken whole. None that overlaps the one before follows it: what was produced here and what was read from
     segments have other bounds, and clients skip only what is below the offset that they asked for.
     """
-    total = 0
+    total = taken
     for wanted in partitions:
         most = min(wanted.max_bytes, max_bytes - total)
         offset = wanted.offset

@@ -49,6 +49,12 @@ class FetchRequest:
         return self.version >= TOPIC_IDS_SINCE
 
 
+def size_of(body: Any) -> int:
+    """How many topics and partitions a request names, those that it forgets included."""
+    topics = (*body.topics, *getattr(body, "forgotten_topics_data", ()))
+    return len(topics) + sum(len(topic.partitions) for topic in topics)
+
+
 def request_of(call: Call) -> FetchRequest:
     """The request of a call."""
     body, version = call.body, call.version

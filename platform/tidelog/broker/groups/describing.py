@@ -3,7 +3,8 @@
 Source: `GroupMetadataManager.describeGroups`, `ClassicGroup.describe` (kafka 4.0), KIP-518, KIP-848, KIP-1043.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from tidelog.access.model import AclResource
@@ -41,14 +42,17 @@ class DescribingHandlers:
         """DescribeGroups."""
         body = call.body
         groups = []
+        refused = {group_id: self._refusal(group_id) for group_id in body.groups}
+        own = [group_id for group_id, why in refused.items() if why is None]
+        views = await self._blocking(self._views, own)
         for group_id in body.groups:
             allowed = NOT_ASKED
             if getattr(body, "include_authorized_operations", False):
                 allowed = operations(self._access, call.peer, AclResource.GROUP, group_id)
             try:
-                self._coordinator.require(group_id)
-                view = await self._blocking(self._coordinator.log.view, group_id)
-                found = described(view, group_id, allowed)
+                if (why := refused[group_id]) is not None:
+                    raise why
+                found = described(views[group_id](), group_id, allowed)
             except GroupNotFoundError as e:
                 # Until version 6 such a group counts as dead (KIP-1043).
                 code = code_of(e) if call.version >= 6 else 0
@@ -57,6 +61,25 @@ class DescribingHandlers:
                 found = _no_group(group_id, code_of(e), str(e), "")
             groups.append(found)
         return {"groups": groups}
+
+    def _refusal(self, group_id: str) -> TidelogError | None:
+        try:
+            self._coordinator.require(group_id)
+        except TidelogError as e:
+            return e
+        return None
+
+    def _views(self, group_ids: Sequence[str]) -> Mapping[str, Callable[[], GroupView]]:
+        """{group: gives its view, or raises why it can't be had}, of the groups of one request together."""
+
+        def view_of(group_id: str) -> Callable[[], GroupView]:
+            try:
+                view = self._coordinator.log.view(group_id)
+            except TidelogError as e:
+                return partial(_raise, e)
+            return lambda: view
+
+        return {group_id: view_of(group_id) for group_id in group_ids}
 
     async def list(self, call: Call) -> Reply:
         """ListGroups: those that this broker coordinates. Clients ask all brokers."""
@@ -81,6 +104,10 @@ class DescribingHandlers:
                 error = code_of(e)
             results.append({"group_id": group_id, "error_code": error})
         return {"results": results}
+
+
+def _raise(error: TidelogError) -> GroupView:
+    raise error
 
 
 def _deleting(group_id: str) -> Any:

@@ -6,23 +6,25 @@ exception: all that a client has sent go into the next entry together, and are a
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol, cast
 
 from tidelog.broker.access.throttling import ThrottledRequest, Throttling
-from tidelog.broker.base.calls import Call, Encoded, Handlers, Peer
+from tidelog.broker.base.calls import Handlers, Peer
 from tidelog.broker.base.meter import NOT_OFFERED, BrokerMeter
 from tidelog.broker.base.settings import Bounds
 from tidelog.broker.sasl.login import ConnectionLogin
+from tidelog.broker.server.answering import Answering, LargeRequests, Pieces
 from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.connection_lines import ConnectionLines
 from tidelog.broker.server.receiving import FrameReceiver, has_gone
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import decode, encode, errors_in
+from tidelog.broker.wire.codec import decode
 from tidelog.broker.wire.errors import (
     UNKNOWN_SERVER_ERROR,
     ClosedConnectionError,
+    LargeRequestError,
     MalformedRequestError,
     UnsupportedVersionError,
 )
@@ -33,8 +35,6 @@ from tidelog.log.base.request_ids import REQUEST, RequestId
 
 logger = logging.getLogger(__name__)
 
-# An answer's body, encoded; None where the client asked for none.
-Pieces = Sequence[bytes | memoryview] | None
 # The most requests of a connection that wait: it reads no further before one is answered.
 MOST_WAITING = 64
 # A client that takes nothing of its answers for so long is dropped, where no fetch begins because of them.
@@ -50,7 +50,7 @@ _ANSWER_ANY_VERSION = frozenset({ApiKey.API_VERSIONS, ApiKey.PRODUCE})
 class Server(Protocol):
     """What a connection needs of its broker. `requests`, `answers`: what all connections hold of its memory.
 
-    `scratch`: as `FrameReceiver` has it, of the broker's loop.
+    `scratch`: as `FrameReceiver` has it, of the broker's loop. `large`: where large requests have their turn.
 
     `login(listener, logged_in)`: how a client logs in there; None where it needn't.
     """
@@ -65,6 +65,7 @@ class Server(Protocol):
     requests: Budget
     answers: Budget
     scratch: memoryview
+    large: LargeRequests
 
     def opened(self, connection: "ClientConnection") -> str:
         """A connection has come; why it is refused, "" when it is not."""
@@ -92,6 +93,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_closed_s",
+        "_decoding",
         "_draining",
         "_frames",
         "_held",
@@ -128,6 +130,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._held = 0  # bytes in the broker's budget of requests
         self._paused = False
         self._draining = False
+        self._decoding: asyncio.Event | None = None  # until a large request is decoded
         self._closed_s: float | None = None
         # The end of the time for which its client is over a quota, and until when that is.
         self._muted: asyncio.TimerHandle | None = None
@@ -342,7 +345,7 @@ class ClientConnection(asyncio.BufferedProtocol):
                 self._mute(first.throttled.until_s)
         if answered:
             self._account()
-        for at, waiting in enumerate(self._waiting):
+        for at, waiting in enumerate(self._waiting[:MOST_WAITING]):
             key = waiting.header.key
             if self._muted is not None and key is not ApiKey.PRODUCE and not self._draining:
                 break
@@ -413,22 +416,27 @@ class ClientConnection(asyncio.BufferedProtocol):
         if handler is None:
             raise MalformedRequestError(f"{header.key.name} is not offered")
         payload = frame[header.end :]
-        body = decode(header.key, header.version, payload) if header.is_offered and not header.raw else payload
-        del frame, payload  # their memory is free as soon as the handler needs it no more
-        if throttled is None:
-            reply = await handler(Call(header.key, header.version, header.client_id, body, self.peer, came_s))
-        else:
-            call = Call(header.key, header.version, header.client_id, body, self.peer, came_s, throttled)
-            reply = await throttled.run(handler, call)
+        del frame  # its memory is free as soon as the handler needs it no more
+        answering = Answering(self._server.large, header, self.peer, came_s, throttled)
         errors = self._server.meter.api(header.key.name).errors
-        if reply is None:
-            return None
-        if isinstance(reply, Encoded):
-            errors.update(reply.errors)
-            return reply.pieces
-        encoded = encode(header.key, header.version, reply)
-        errors.update(errors_in(reply))
-        return [encoded]
+        if header.raw or not header.is_offered:
+            return await answering.answer(handler, payload, errors)
+        # What a client sends behind a large request waits until that is decoded: Produce goes by the order.
+        while self._decoding is not None:
+            await self._decoding.wait()
+        try:
+            body = decode(header.key, header.version, payload)
+        except LargeRequestError:
+            self._decoding = decoding = asyncio.Event()
+            try:
+                bodies = await answering.decoded(payload)
+            finally:
+                self._decoding = None
+                decoding.set()
+            del payload
+            return await answering.answer_large(handler, bodies, errors)
+        del payload
+        return await answering.answer(handler, body, errors)
 
     def _write(self, transport: asyncio.Transport, waiting: _Received, task: "asyncio.Task[Pieces]") -> bool:
         """Write an answer; False when the connection is closed instead."""

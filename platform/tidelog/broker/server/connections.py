@@ -3,14 +3,15 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from tidelog.broker.access.throttling import Throttling
-from tidelog.broker.base.calls import Handlers
+from tidelog.broker.base.calls import Handlers, Peer
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds
 from tidelog.broker.sasl.login import ConnectionLogin
+from tidelog.broker.server.answering import LargeRequests
 from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.connection import ClientConnection
 from tidelog.broker.server.connection_lines import ConnectionLines
@@ -39,9 +40,13 @@ class Connections:
         meter: BrokerMeter,
         throttling: Throttling,
         login: Callable[[str, Callable[[str], None]], ConnectionLogin | None] = _no_login,
+        large: LargeRequests | None = None,
+        at_disconnect: Sequence[Callable[[Peer], None]] = (),
     ) -> None:
         self.handlers = handlers
         self.login = login
+        self.large = large or LargeRequests()
+        self._at_disconnect = at_disconnect
         self.clock = clock
         self.bounds = bounds
         self.meter = meter
@@ -103,6 +108,8 @@ class Connections:
             self._by_host[host] -= 1
             if not self._by_host[host]:
                 del self._by_host[host]
+            for forget in self._at_disconnect:
+                forget(connection.peer)
         self._fewer.set()
         if not self._open:
             self._empty.set()

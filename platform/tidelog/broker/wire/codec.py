@@ -12,7 +12,7 @@ from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from types import NoneType
-from typing import Any
+from typing import Any, Final
 
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
@@ -21,25 +21,37 @@ from kio.serial.errors import SerialError
 from kio.static.protocol import Entity
 
 from tidelog.broker.wire.apis import BETWEEN_BROKERS, OFFERED, ApiKey
-from tidelog.broker.wire.errors import MalformedRequestError
+from tidelog.broker.wire.errors import LargeRequestError, MalformedRequestError
+from tidelog.broker.wire.large_requests import large_reader
+from tidelog.broker.wire.soundness import MOST_ELEMENTS, TooManyElementsError, sound
 
 Answer = Mapping[str, Any]
 Build = Callable[[Answer], Entity]
 
+# A request of more elements is large: it is decoded beside the loop that answers clients.
+FEW_ELEMENTS: Final = 1_000
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def decode(key: ApiKey, version: int, payload: memoryview) -> Any:
+def decode(key: ApiKey, version: int, payload: memoryview, *, large: bool = False) -> Any:
     """The request that the payload begins with; of what brokers ask each other, its bytes.
 
     Bytes after its end are passed over, as Kafka does: librdkafka sends three with a Metadata request for all topics.
-    Raises `MalformedRequestError`.
+    Raises `MalformedRequestError`, and `LargeRequestError` for one that is to be decoded as `large`, beside the loop.
     """
     if key in BETWEEN_BROKERS:
         return payload
-    read = _reader(key, version)
+    schema, read = _reader(key, version)
     try:
-        request, _ = read(payload, 0)
+        if large:
+            request, _ = large_reader(schema)(sound(schema, payload), 0)
+        else:
+            request, _ = read(sound(schema, payload, FEW_ELEMENTS), 0)
+    except TooManyElementsError as e:
+        if not large:
+            raise LargeRequestError(f"A request {key.name} has more than {FEW_ELEMENTS} elements.") from e
+        what = f"its arrays have more than {MOST_ELEMENTS} elements"
+        raise MalformedRequestError(f"A request {key.name} of version {version} can't be read: {what}.") from e
     except (SerialError, ValueError, OverflowError) as e:
         raise MalformedRequestError(f"A request {key.name} of version {version} can't be read: {e}.") from e
     return request
@@ -78,8 +90,9 @@ def has_throttle_time(key: ApiKey) -> bool:
 
 
 @cache
-def _reader(key: ApiKey, version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
-    return entity_reader(load_request_schema(key, version))
+def _reader(key: ApiKey, version: int) -> tuple[type[Entity], Callable[[memoryview, int], tuple[Any, int]]]:
+    schema = load_request_schema(key, version)
+    return schema, entity_reader(schema)
 
 
 @cache

@@ -36,6 +36,10 @@ class MalformedRequestError(ClosedConnectionError, kafka_code=KafkaCode.INVALID_
     """Bytes that are no request of Kafka's protocol."""
 
 
+class LargeRequestError(TidelogError):
+    """A request that is too large to be decoded while clients wait; no client hears of it."""
+
+
 class IllegalSaslStateError(ClosedConnectionError, kafka_code=KafkaCode.ILLEGAL_SASL_STATE):
     """A request of a client that must log in first, or that logs in out of turn."""
 

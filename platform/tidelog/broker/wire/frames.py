@@ -18,6 +18,8 @@ LENGTH: Final = struct.Struct(">i")
 # The settings that bound a request, and one of a client that is not logged in yet.
 REQUEST_MAX: Final = "socket.request.max.bytes"
 LOGIN_MAX: Final = "sasl.server.max.receive.size"
+# Tagged fields of a header; Kafka's requests have none.
+_MOST_TAGS: Final = 64
 _HEADER: Final = struct.Struct(">hhih")
 _ANSWER: Final = struct.Struct(">ii")
 # How other protocols' first messages begin.
@@ -103,6 +105,8 @@ def framed(header: Header, body: Sequence[bytes | memoryview]) -> list[bytes | m
 def _after_tags(frame: memoryview, at: int) -> int:
     """Where the tagged fields that begin here end. No request header has one that is known: they are passed over."""
     count, at = _uvarint(frame, at)
+    if count > _MOST_TAGS:
+        raise MalformedRequestError(f"A request's header claims {count} tagged fields.")
     for _ in range(count):
         _, at = _uvarint(frame, at)
         size, at = _uvarint(frame, at)

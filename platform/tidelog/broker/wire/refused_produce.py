@@ -7,6 +7,8 @@ from typing import Final
 from tidelog.broker.wire.errors import MalformedRequestError
 
 _ACKS_AND_TIMEOUT: Final = struct.Struct(">hi")
+# The most topics and partitions that are told apart: their client speaks no newer version.
+_MOST: Final = 1_000
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 
@@ -24,7 +26,7 @@ def _read(payload: memoryview) -> tuple[int, Sequence[tuple[str, Sequence[int]]]
     at = _ACKS_AND_TIMEOUT.size
     (count,) = _INT32.unpack_from(payload, at)
     at += _INT32.size
-    topics = []
+    topics, left = [], _MOST
     for _ in range(count):
         (length,) = _INT16.unpack_from(payload, at)
         at += _INT16.size
@@ -34,6 +36,9 @@ def _read(payload: memoryview) -> tuple[int, Sequence[tuple[str, Sequence[int]]]
         at += length
         (parts,) = _INT32.unpack_from(payload, at)
         at += _INT32.size
+        left -= 1 + max(parts, 0)
+        if left < 0:
+            raise MalformedRequestError(f"A request PRODUCE has more than {_MOST} topics and partitions.")
         partitions = []
         for _ in range(parts):
             (partition,) = _INT32.unpack_from(payload, at)

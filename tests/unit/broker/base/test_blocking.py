@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tidelog.broker.base.blocking import pause
+from tidelog.broker.base.blocking import in_turns, pause
 
 
 def test_a_pause_that_is_given_up_as_it_ends_says_nothing():
@@ -19,3 +19,24 @@ def test_a_pause_that_is_given_up_as_it_ends_says_nothing():
 
     asyncio.run(run())
     assert failures == []
+
+
+def test_others_have_the_loop_between_a_few_items_and_the_next():
+    told = []
+    taken = told.append
+
+    async def goes_through():
+        async for item in in_turns(range(10), 4):
+            taken(item)
+
+    async def other():
+        for _ in range(3):
+            told.append("other")
+            await asyncio.sleep(0)
+
+    async def run():
+        await asyncio.gather(goes_through(), other())
+
+    asyncio.run(run())
+    assert [one for one in told if one != "other"] == list(range(10))
+    assert told.index("other") == 4

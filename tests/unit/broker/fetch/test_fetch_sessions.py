@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.broker.fetch.requests import Asked, FetchRequest
-from tidelog.broker.fetch.sessions import Fetch, Sessions
+from tidelog.broker.fetch.sessions import INVALID_SESSION_EPOCH, SESSION_ID_NOT_FOUND, Fetch, Sessions, change
 from tidelog.broker.wire.fetch_answer import PartitionAnswer
 
 NAMES = 12
@@ -152,6 +152,49 @@ def test_all_sessions_together_are_bounded() -> None:
     assert turn(found, asks(1, 2))[1] == 101
     assert turn(found, asks(1, 2))[1] == 0
     assert turn(found, asks(1, 2, session=101, epoch=0))[1] == 102
+
+
+def test_a_session_that_grows_beyond_the_bound_of_all_is_given_up() -> None:
+    found = sessions(most_partitions=5)
+    assert turn(found, asks(1, 2))[1] == 101
+    assert turn(found, asks(1))[1] == 102
+    assert turn(found, asks(1, 3, 4, session=101, epoch=1))[:2] == (0, 101)
+    assert found.partitions == 5
+    assert turn(found, asks(3, 4, session=101, epoch=2))[:2] == (0, 101)  # it has them
+    assert turn(found, asks(2, session=102, epoch=1)) == (SESSION_ID_NOT_FOUND, 0, [])
+    assert (len(found), found.partitions) == (1, 4)
+    assert turn(found, asks(5, session=101, epoch=3, forget=(1, 2)))[:2] == (0, 101)
+    assert found.partitions == 3
+    assert turn(found, asks(*range(6), session=101, epoch=4)) == (SESSION_ID_NOT_FOUND, 0, [])
+    assert (len(found), found.partitions) == (0, 0)
+
+
+def test_sessions_end_with_their_connections() -> None:
+    found = sessions()
+    for owner in ("one", "one", "two"):
+        fetch = found.begin(asks(1, 2), 0, owner)
+        assert found.answered(fetch, answers(fetch), 0)[0] == 0
+    fetch = found.begin(asks(session=101, epoch=1), 0, "two")  # its client has come back
+    assert found.answered(fetch, answers(fetch), 0)[0] == 0
+    found.forget("nobody")
+    assert (len(found), found.partitions) == (3, 6)
+    found.forget("one")
+    assert (len(found), found.partitions) == (2, 4)
+    assert found.begin(asks(session=102, epoch=1), 0, "two").error_code == SESSION_ID_NOT_FOUND
+    found.forget("two")
+    assert (len(found), found.partitions) == (0, 0)
+
+
+def test_a_session_is_used_by_one_request_at_a_time() -> None:
+    found = sessions()
+    assert turn(found, asks(1, 2))[1] == 101
+    request = asks(3, session=101, epoch=1)
+    first = found.admit(request, 0)
+    assert found.admit(asks(4, session=101, epoch=2), 0).error_code == INVALID_SESSION_EPOCH
+    first = found.changed(change(first, request))
+    second = found.begin(asks(4, session=101, epoch=2), 0)
+    assert [p for _, p in second.asked] == [1, 2, 3, 4]
+    assert found.answered(first, answers(first), 0)[0] == INVALID_SESSION_EPOCH
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=4), max_size=8))
