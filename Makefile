@@ -13,7 +13,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-demo setup-demo-kafka demo demo-kafka test quick mutants durations lint typecheck typecheck-product typecheck-benchmarks docs dist reliability chaos seeds examples bench bench-soak bench-peers compat clean $(LAYERS:%=test-%)
+.PHONY: help setup setup-demo setup-demo-kafka demo demo-kafka test quick mutants durations lint typecheck typecheck-product typecheck-benchmarks docs dist reliability chaos fuzz seeds examples bench bench-soak bench-peers compat clean $(LAYERS:%=test-%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -68,10 +68,13 @@ dist: setup ## wheel and sdist in dist/, tried in empty environments with and wi
 	@$(VENV)/python -m build --outdir dist .
 	@TIDELOG_DIST=$(CURDIR)/dist $(VENV)/pytest tests/contract/test_distributions.py tests/spark/test_distribution_spark.py $(PYTEST_ARGS)
 
-reliability: chaos seeds examples ## ten minutes of faults on real processes, then more seeds and examples than make test has
+reliability: chaos fuzz seeds examples ## ten minutes of faults on real processes, a million strange requests, more seeds and examples
 
 chaos: setup
 	@$(VENV)/python tests/reliability/chaos.py $(RELIABILITY_ARGS)
+
+fuzz: setup
+	@$(VENV)/python tests/reliability/fuzz_requests.py $(FUZZ_ARGS)
 
 seeds: setup
 	@TIDELOG_SIM_SEEDS=$${TIDELOG_SIM_SEEDS:-400} $(PYTEST) tests/simulation $(PYTEST_ARGS)
