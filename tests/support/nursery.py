@@ -5,6 +5,7 @@ is a `subprocess.Popen` in all that a test sees of it: a process with a pid, sig
 and an exit code of its own. Each process of tests has one nursery, from its first fork to its end.
 """
 
+import inspect
 import json
 import os
 import select
@@ -164,6 +165,16 @@ class ForkedPython(subprocess.Popen[Any]):
             written = os.read(self._status, 4)
             os.close(self._status)
             self.returncode = struct.unpack(">i", written)[0] if written else -9  # the nursery is gone, its forks too
+
+
+# Elsewhere, and where Popen is another one inside, all are processes of their own.
+CAN_FORK = (
+    sys.platform == "linux"
+    and inspect.signature(ForkedPython._execute_child).parameters.keys()
+    == inspect.signature(subprocess.Popen._execute_child).parameters.keys()  # type: ignore[attr-defined]
+)
+if not CAN_FORK:
+    ForkedPython = subprocess.Popen  # type: ignore[misc]
 
 
 def run_forked(

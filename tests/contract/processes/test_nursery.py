@@ -9,8 +9,10 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from support.nursery import TESTS, ForkedPython, run_forked
+from support.nursery import CAN_FORK, TESTS, ForkedPython, run_forked
 from support.waiting import eventually
+
+pytestmark = pytest.mark.skipif(not CAN_FORK, reason="the nursery needs Linux, and Popen as Python 3.11 has it")
 
 SAID = """
 import json, os, sys, threading
