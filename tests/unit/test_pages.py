@@ -49,7 +49,7 @@ def test_data_that_does_not_parse_is_found() -> None:
     with pytest.raises(ValueError, match="COPPY"):
         check_data(Block("p", 1, "dockerfile", "", "FROM python\nCOPPY a b\n"))
     with pytest.raises(UsageProblemError, match="no setting of a broker"):
-        check_data(Block("p", 1, "properties", "", "listeners=PLAINTEXT://:1\nlisteners.are=B\n"))
+        check_data(Block("p", 1, "properties", "", "listeners=PLAINTEXT://:1\nmax.conections=1\n"))
     check_data(Block("p", 1, "properties", "", "bootstrap.servers=a:1\n"))
     check_data(Block("p", 1, "json", "", '{"a": 1}\n{"b": {\n  "c": 2\n}}\n'))
 

@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 PRINCIPAL_VARIABLE: Final = "TIDELOG_PRINCIPAL"
 # Of these options no line says more than that they were given: they are secret, or what is to be erased.
 _HIDDEN: Final = frozenset({"password", "password_file", "keys", "key_file", "from_option", "registry_user_file"})
+# Options of which "no" is said, too.
+_NEGATED: Final = frozenset({"normalize"})
 # Options that are about the call, and not about what it changes.
 _ABOUT_THE_CALL: Final = frozenset({"yes", "quiet", "metrics", "wait", "schemas_topic"})
 
@@ -82,7 +84,8 @@ def is_planned(asked: Mapping[str, Any]) -> bool:
 
 def _arguments(asked: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in asked.items():
-        if value in (None, False, (), []) or name in _ABOUT_THE_CALL:
+        unset = value in (None, (), []) or (value is False and name not in _NEGATED)
+        if unset or name in _ABOUT_THE_CALL:
             continue
         yield name, "(hidden)" if name in _HIDDEN else _plain(value)
 

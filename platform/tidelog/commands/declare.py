@@ -5,7 +5,7 @@ is a dataclass stands for a group of options, one for each field; its `panel`, a
 help. Any other parameter is an option or an argument of its own, as typer declares it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
 from inspect import Parameter, Signature, signature
@@ -17,13 +17,16 @@ from tidelog.commands.failures import EXIT_CODES, LoneCommand, exit_code_of
 from tidelog.commands.options import CommonOptions, Session, session
 from tidelog.commands.terminal import prose
 
+# Whether a command changes something, or what says so of its arguments.
+Changes = bool | Callable[[Mapping[str, Any]], bool]
 Function = TypeVar("Function", bound=Callable[..., None])
 
 
-def command(app: typer.Typer, name: str, *, example: str, changes: bool = False) -> Callable[[Function], Function]:
+def command(app: typer.Typer, name: str, *, example: str, changes: Changes = False) -> Callable[[Function], Function]:
     """Decorate a function that is the command `name` of `app`. Its docstring is the command's help.
 
-    `changes`: it changes the lake or what may be done with it, which the lake's audit gets to know.
+    `changes`: it changes the lake or what may be done with it, which the lake's audit gets to know; a function says so
+    of the arguments.
     """
 
     def add(function: Function) -> Function:
@@ -57,7 +60,7 @@ def program(
     return partial(exit_code_of, app, name)
 
 
-def flat(function: Callable[..., None], *, changes: bool = False) -> Callable[..., None]:
+def flat(function: Callable[..., None], *, changes: Changes = False) -> Callable[..., None]:
     """The function as typer takes it: a parameter for each option, the options of every command last.
 
     `changes`: as `command` has it.
@@ -68,12 +71,12 @@ def flat(function: Callable[..., None], *, changes: bool = False) -> Callable[..
     def run(context: typer.Context, **given: Any) -> None:
         call = session(context, _collected(CommonOptions, given))
         values = {name: call if hints[name] is Session else _value(name, hints[name], given) for name in own}
-        if not changes:
+        asked = {name: value for name, value in values.items() if value is not call}
+        if not (changes(asked) if callable(changes) else changes):
             function(**values)
             return
         from tidelog.commands.change_audit import audited  # which commands that only look need not load
 
-        asked = {name: value for name, value in values.items() if value is not call}
         audited(call, context.command_path, asked, lambda: function(**values))
 
     parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
@@ -84,7 +87,7 @@ def flat(function: Callable[..., None], *, changes: bool = False) -> Callable[..
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
     parameters += _options(CommonOptions)
     run.__name__, run.__doc__ = function.__name__, function.__doc__
-    run.changes = changes  # type: ignore[attr-defined]  # for those that list commands
+    run.changes = bool(changes)  # type: ignore[attr-defined]  # for those that list commands
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what `inspect.signature` reads first
     return run

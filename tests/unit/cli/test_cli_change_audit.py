@@ -98,6 +98,12 @@ def test_each_kind_of_change_is_there(lake, tmp_path):
     assert str(password) not in json.dumps(lines(lake))
 
 
+def test_settings_of_schemas_are_a_change_when_they_are_set_and_none_when_they_are_shown(lake):
+    done("schema", "config", "--no-normalize", "--lake", lake)
+    done("schema", "config", "--lake", lake)
+    assert [one["arguments"] for one in lines(lake)] == [{"normalize": False}]
+
+
 def test_what_was_refused_or_only_looked_at_is_not_there(lake):
     refused(1, "topic", "create", "bad name", "--lake", lake)
     done("topic", "list", "--lake", lake)

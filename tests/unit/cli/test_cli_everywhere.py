@@ -123,7 +123,7 @@ def test_all_commands_are_covered():
     mirrors = {("mirror", sub) for sub in ("start", "status", "promote", "compare")}
     # These run until they are stopped, need no lake, or a connector: test_connect_command and test_connect_processes.
     workers = {("connect", sub) for sub in ("start", "plugins", "status")}
-    serve = {("broker", "start"), ("registry", "start"), ("console",)}
+    serve = {("broker", "start"), ("broker", "check-config"), ("registry", "start"), ("console",)}
     # These look at what may be broken, and have exit codes and formats of their own: test_cli_doctor.
     look = {("doctor",), ("metrics",)}
     assert found - mirrors - workers - serve - look - {("demo",)} == words

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from tidelog.broker.base.setting_keys import ALL_SETTINGS, LISTENER_PREFIX, OF_LISTENERS
+from tidelog.broker.base.setting_keys import ALL_SETTINGS, LISTENER_PREFIX, OF_LISTENERS, ValueSetting
 from tidelog.cli.broker.environment import GivenSetting
 from tidelog.commands.failures import UsageProblemError
 from tidelog.connect.config.providers import ConfigProviders
@@ -144,8 +144,14 @@ def _row(
     if bare in (_OF_LISTENERS if listener is not None else ALL_SETTINGS):
         if name in ("listeners", "advertised.listeners"):
             text = _without(text, controller_names(config))
+        given, setting = GivenSetting(text, f"{path} has {key}"), ALL_SETTINGS[bare]
+        try:
+            if isinstance(setting, ValueSetting):
+                given.parse(bare, setting.kind)
+        except UsageProblemError as e:
+            return row(KeyOutcome.WRONG, str(e))
         if text.strip() or name != "listeners":
-            taken.given[name] = GivenSetting(text, f"{path} has {key}")
+            taken.given[name] = given
         if name in LakeConfig.KEYS and text.strip():
             taken.lake[name] = text.strip()  # commands go by the lake's
         return row(KeyOutcome.USED, ALL_SETTINGS[bare].meaning)

@@ -1,6 +1,7 @@
 """`tidelog schema …`: list, show, register, check, delete the schemas of a lake or a registry, and configure them."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -188,7 +189,11 @@ def delete(
         say(f"Deleted {counted(len(gone), 'version')} of {subject}{' permanently' if permanent else ''}.")
 
 
-@command(schemas, "config", example="tidelog schema config orders-value --compatibility FULL", changes=True)
+def _sets(asked: Mapping[str, Any]) -> bool:
+    return asked["unset"] or any(asked[name] is not None for name in ("compatibility", "normalize", "mode"))
+
+
+@command(schemas, "config", example="tidelog schema config orders-value --compatibility FULL", changes=_sets)
 def config(
     call: Session,
     where: RegistryOptions,
