@@ -403,6 +403,16 @@ class Lake:
                 log = self._row_logs[name] = RowLog(self, name, kind, facts or {})
         return log
 
+    def drop_absent(self, name: str) -> None:
+        """Keep nothing in memory of a topic's log that was looked at and has no entry: whoever asks chooses its name.
+
+        Who has it open goes on with it, as another process would.
+        """
+        with self._lock:
+            log = self._logs.get(name)
+            if log is not None and log.door.state.version < 0:
+                del self._logs[name]
+
     def _state(self, name: str) -> TopicState:
         state = self.log(name).door.refresh()
         if not state.exists:

@@ -140,6 +140,8 @@ class BrokerTopics:
             await self._blocking(found.log.refresh)
             if found.log.error is not None:
                 if isinstance(found.log.error, UnknownTopicError | TopicChangedError):
+                    if name not in self._followed:
+                        self._lake.drop_absent(name)
                     return None
                 raise found.log.error
             try:

@@ -42,3 +42,28 @@ def test_no_error_ends_the_thread_that_follows_topics(tmp_path, monkeypatch, cap
 
     asyncio.run(run())
     assert "Following topics failed, and goes on: this is a bug" in caplog.text
+
+
+def test_names_that_no_topic_has_leave_nothing_behind(tmp_path):
+    lake = Lake(tmp_path, create=True)
+
+    async def run() -> None:
+        topics = BrokerTopics(lake, asyncio.to_thread, BatchCache(1 << 20))
+        try:
+            for n in range(20):
+                assert await topics.get(f"t{n}") is None
+            assert len(lake._logs) == 0
+            handle = lake.topic("t3")
+            assert await topics.get("t3") is None
+            lake.create_topic("t3", 1)  # whoever opened it before sees it
+            assert handle.state().exists
+            found = await topics.get("t3")
+            assert found.state.partitions == 1
+            await grown(found, handle)
+            await grown(found, lake.topic("t3"))
+            lake.delete_topic("t3")
+            assert await topics.get("t3") is None or not found.state.exists
+        finally:
+            await asyncio.to_thread(topics.close)
+
+    asyncio.run(run())
