@@ -27,7 +27,7 @@ export async function show(context) {
     key: (row) => row.run_id,
     sort: "at",
     descending: true,
-    empty: "No run is noted. Maintenance runs with `tidelog maintain`, with brokers that have --maintain, or with the button above.",
+    empty: "No run is noted. Maintenance runs with `tidelog maintain`, beside brokers that are not started with --no-maintain, or with the button above.",
     columns: [
       { name: "at", label: "Began", sort: (row) => row.at_ms, cell: (row) => time(row.at_ms) },
       { name: "took", label: "Took", number: true, sort: (row) => row.took_ms, cell: (row) => duration(row.took_ms) },
