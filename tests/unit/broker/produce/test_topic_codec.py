@@ -127,6 +127,7 @@ def bomb(value, headers=b"\0"):
         (batch(b"v", headers=[("h", b"h" * 300), ("i", None)] * 2), 0),
         (bomb(bytes(100_000)), 10),
     ],
+    ids=["fits", "value", "key and value", "many", "one of many", "header", "headers fit", "packed"],
 )
 def test_a_record_is_bounded_by_its_size_unpacked(records, code):
     lake = lake_of(max_record_bytes="1000")
