@@ -128,7 +128,7 @@ class Attack:
 
 
 def fuzz(folder: Path, seed: int, requests: int, seconds: float = float("inf")) -> Fuzzed:
-    """A run of so many requests, or for so long."""
+    """A run of that number of requests, or of `seconds` if they end before."""
     found = Fuzzed(seed)
     config = folder / "broker.properties"
     config.write_text(SETTINGS)

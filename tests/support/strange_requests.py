@@ -142,7 +142,7 @@ def arrays_of(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ..
 def large(
     schema: Any, path: tuple[str, ...], count: int, text: Callable[[int], str] = "n{}".format, number: int = 0
 ) -> Any:
-    """A request whose array at the path has so many elements, all different; every other one has one or none."""
+    """A request whose array at the path has `count` elements, all different; every other one has one or none."""
     given = {}
     for field in _fields(schema):
         on_path = path[:1] == (field.name,)

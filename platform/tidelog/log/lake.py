@@ -404,9 +404,9 @@ class Lake:
         return log
 
     def drop_absent(self, name: str) -> None:
-        """Keep nothing in memory of a topic's log that was looked at and has no entry: whoever asks chooses its name.
+        """Keep nothing in memory of a topic's log that was looked at and has no entry: a client chooses its name.
 
-        Who has it open goes on with it, as another process would.
+        A caller that has it open goes on with it, as another process would.
         """
         with self._lock:
             log = self._logs.get(name)

@@ -16,7 +16,7 @@ from tidelog.broker.base.calls import Call, Encoded, Handler, Peer, Reply
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import FEW_ELEMENTS, Answer, decode, encode, errors_in
 from tidelog.broker.wire.frames import Header
-from tidelog.broker.wire.slicing import TAKEN_WHOLE, is_large, joined, sliced
+from tidelog.broker.wire.slicing import DEPTHS, is_large, joined, sliced
 
 # An answer's body, encoded; None where the client asked for none.
 Pieces = Sequence[bytes | memoryview] | None
@@ -58,7 +58,7 @@ class Answering:
 
     async def answer_large(self, handler: Handler, bodies: Sequence[Any], errors: Counter[int]) -> Pieces:
         """The answer to a large request, of these slices."""
-        if self.header.key in TAKEN_WHOLE:  # they may wait for others
+        if self.header.key not in DEPTHS:  # it is one slice, and may wait for others
             return await self.answer(handler, bodies[0], errors)
 
         async def one_by_one(call: Call) -> Reply:

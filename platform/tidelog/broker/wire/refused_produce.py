@@ -7,7 +7,7 @@ from typing import Final
 from tidelog.broker.wire.errors import MalformedRequestError
 
 _ACKS_AND_TIMEOUT: Final = struct.Struct(">hi")
-# The most topics and partitions that are told apart: their client speaks no newer version.
+# The most topics and partitions that are answered one by one: their client speaks no newer version.
 _MOST: Final = 1_000
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")

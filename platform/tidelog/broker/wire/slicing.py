@@ -62,7 +62,7 @@ def joined(key: ApiKey, answers: Sequence[Mapping[str, Any]]) -> Mapping[str, An
 
 
 def is_large(answer: Mapping[str, Any], most: int) -> bool:
-    """Whether an answer has more than so many elements; it counts no further."""
+    """Whether an answer has more than `most` elements; it counts no further."""
     left = most
     open_: list[Any] = [answer]
     while open_:

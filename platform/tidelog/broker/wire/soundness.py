@@ -46,7 +46,7 @@ class TooManyElementsError(Exception):
 
 
 class Walk:
-    """One walk: `left`: the elements that it may yet meet; `cuts`: (start, end, what stands there instead)."""
+    """One walk: `left`: the elements that it may yet meet; `cuts`: (start, end, what replaces them)."""
 
     __slots__ = ("cuts", "left")
 
@@ -55,7 +55,7 @@ class Walk:
         self.cuts: list[tuple[int, int, bytes]] = []
 
     def take(self, count: int, least: int, there: int) -> None:
-        """Meet `count` elements of `least` bytes each, where so many bytes are left."""
+        """Meet `count` elements of `least` bytes each, where `there` bytes are left."""
         if count * least > there:
             raise UnsoundError(f"{count} elements are claimed where {max(0, there)} bytes are left")
         self.left -= count
@@ -315,7 +315,7 @@ def _tags(skip: int, known: dict[int, Step], data: memoryview, at: int, walk: Wa
 
 
 def without(cuts: Sequence[tuple[int, int, bytes]], data: memoryview, start: int, end: int) -> bytes:
-    """The bytes from `start` to `end`, with what stands in place of the cuts."""
+    """The bytes from `start` to `end`, with what replaces the cuts."""
     pieces: list[bytes | memoryview] = []
     for first, behind, instead in cuts:
         pieces += data[start:first], instead

@@ -55,7 +55,7 @@ def test_names_that_no_topic_has_leave_nothing_behind(tmp_path):
             assert len(lake._logs) == 0
             handle = lake.topic("t3")
             assert await topics.get("t3") is None
-            lake.create_topic("t3", 1)  # whoever opened it before sees it
+            lake.create_topic("t3", 1)  # a handle from before sees it
             assert handle.state().exists
             found = await topics.get("t3")
             assert found.state.partitions == 1
