@@ -43,7 +43,10 @@ _KAFKA_PARTITIONERS = {
     "internals.DefaultPartitioner": "murmur2",
 }
 
-NO_OVERWRITE = "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and ErrorIfExists (default)."
+NO_OVERWRITE = (
+    "tidelog: save mode Overwrite is not allowed, as a topic is a log: write with .mode('append'). To begin anew,"
+    " delete the topic's records first ('tidelog topic delete-records'), or write to another topic."
+)
 
 NULL_TOPIC = (
     "The Kafka message data sent to the producer contains a null topic. Use the `topic` option for setting a default "

@@ -133,7 +133,7 @@ def check_resolved_order(starts: Offsets, ends: Offsets) -> None:
                 "  (a) Start offset is set to a timestamp, and the end offset is set to an index of offset.\n"
                 "  (b) Start offset is set to an index of offset, and the end offset is set to a timestamp.\n"
                 "  (c) Start offset is set, and the end offset is set to latest.\n"
-                "2. Check whether the Kafka topic-partition is deleted and re-created."
+                "2. Check whether the topic was deleted and created again."
             )
 
 

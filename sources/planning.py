@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tidelog.log.base.errors import DataLossError, TopicChangedError
+from tidelog.log.base.errors import DataLossError, InvalidOptionError, TopicChangedError
 from tidelog.sources.offset_json import Offsets, TopicPartition
+from tidelog.sources.strategy import Strategy, SubscribePattern, left_out, topics_of
 from tidelog.sources.texts import (
     CUSTOM_GROUP_ID,
     DATA_LOSS,
@@ -116,6 +117,35 @@ def rate_limit(limit: int, start: Offsets, latest: Offsets, earliest: Offsets) -
     return ends
 
 
+def check_checkpoint(strategy: Strategy, offsets: Offsets, *, fail_on_data_loss: bool) -> None:
+    """Refuse a checkpoint, whose newest offsets are these, that is of other topics. Raises InvalidOptionError.
+
+    A query may read more topics than it did. One that reads fewer goes on where it minds no loss, as with Kafka's
+    source, unless none of its topics is left: those offsets are positions in other topics' logs.
+    """
+    begun = sorted({partition.topic for partition in offsets})
+    left = left_out(strategy, begun)
+    if not left or (len(left) < len(begun) and not fail_on_data_loss):
+        return
+    match strategy:
+        case SubscribePattern(pattern):
+            reads = f"topics by the pattern '{pattern}'"
+        case _:
+            reads = _of_topics(topics_of(strategy, {}))
+    way = (
+        "" if left == begun else " To go on without the others' records, set the source option failOnDataLoss to false."
+    )
+    raise InvalidOptionError(
+        f"tidelog: this checkpoint is of {_of_topics(begun)}, the query reads {reads}. Offsets of one topic mean"
+        " nothing in another, so nothing was read, and the checkpoint stays as it was. Give this query a"
+        f" checkpointLocation of its own, or subscribe to what the checkpoint is of.{way}"
+    )
+
+
+def _of_topics(names: Sequence[str]) -> str:
+    return f"topic{'s' if len(names) > 1 else ''} {', '.join(names)}"
+
+
 def check_available_now(prefetched: Offsets, end: Offsets, latest: Offsets) -> None:
     """Refuse a micro-batch of Trigger.AvailableNow whose target moved away: partitions or records are gone.
 
@@ -124,7 +154,7 @@ def check_available_now(prefetched: Offsets, end: Offsets, latest: Offsets) -> N
     """
     if prefetched.keys() != end.keys():  # MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED
         raise TopicChangedError(
-            "Kafka data source in Trigger.AvailableNow should provide the same topic partitions in pre-fetched offset "
+            "tidelog's source in Trigger.AvailableNow should provide the same topic partitions in pre-fetched offset "
             "to end offset for each microbatch. The error could be transient - restart your query, and report if you "
             f"still see the same issue.\ntopic-partitions for pre-fetched offset: {partition_set(prefetched)}, "
             f"topic-partitions for end offset: {partition_set(end)}."
@@ -132,14 +162,14 @@ def check_available_now(prefetched: Offsets, end: Offsets, latest: Offsets) -> N
     if any(end[partition] > prefetched[partition] for partition in end):
         # END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_PREFETCHED
         raise TopicChangedError(
-            "For Kafka data source with Trigger.AvailableNow, end offset should have lower or equal offset per each "
+            "For tidelog's source with Trigger.AvailableNow, end offset should have lower or equal offset per each "
             "topic partition than pre-fetched offset. The error could be transient - restart your query, and report if "
             f"you still see the same issue.\npre-fetched offset: {offset_map(prefetched)}, "
             f"end offset: {offset_map(end)}."
         )
     if not end.keys() <= latest.keys():  # LOST_TOPIC_PARTITIONS_IN_END_OFFSET_WITH_TRIGGER_AVAILABLENOW
         raise TopicChangedError(
-            "Some of partitions in Kafka topic(s) have been lost during running query with Trigger.AvailableNow. The "
+            "Some of partitions in topic(s) have been lost during running query with Trigger.AvailableNow. The "
             "error could be transient - restart your query, and report if you still see the same issue.\n"
             f"topic-partitions for latest offset: {partition_set(latest)}, "
             f"topic-partitions for end offset: {partition_set(end)}"
@@ -147,7 +177,7 @@ def check_available_now(prefetched: Offsets, end: Offsets, latest: Offsets) -> N
     if any(end[partition] > latest[partition] for partition in end):
         # END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_LATEST_WITH_TRIGGER_AVAILABLENOW
         raise TopicChangedError(
-            "Some of partitions in Kafka topic(s) report available offset which is less than end offset during running "
+            "Some of partitions in topic(s) report available offset which is less than end offset during running "
             "query with Trigger.AvailableNow. The error could be transient - restart your query, and report if you "
             f"still see the same issue.\nlatest offset: {offset_map(latest)}, end offset: {offset_map(end)}"
         )
@@ -252,11 +282,11 @@ def deleted(partitions: Iterable[TopicPartition], *, custom_group_id: bool) -> L
 def _changed(partition: TopicPartition, start: int, end: int) -> Loss:
     return Loss(
         f"{DATA_LOSS} Partition {partition} offset was changed from {start} to {end}.\nThis could be either 1) a user "
-        "error that the start offset is set beyond available offset when starting query, or 2) the kafka "
-        "topic-partition is deleted and re-created.",
+        "error that the start offset is set beyond available offset when starting query, or 2) the "
+        "topic was deleted and created again.",
         f"Partition {partition}'s offset was changed from {start} to {end}. This could be either 1) a user error that "
-        "the start offset is set beyond available offset when starting query, or 2) the kafka topic-partition is "
-        "deleted and re-created.",
+        "the start offset is set beyond available offset when starting query, or 2) the topic was deleted "
+        "and created again.",
     )
 
 

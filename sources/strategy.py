@@ -3,7 +3,7 @@
 Source: `ConsumerStrategy` of Spark 4.2's Kafka connector.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tidelog.log.base.errors import InvalidOptionError
@@ -94,6 +94,11 @@ def partitions_of(strategy: Strategy, existing: Mapping[str, int]) -> frozenset[
         for partition in range(existing.get(topic, 0))
     )
     return there & strategy.partitions if isinstance(strategy, Assign) else there
+
+
+def left_out(strategy: Strategy, topics: Collection[str]) -> list[str]:
+    """Those of `topics` that the strategy does not read, sorted, whether they exist or not."""
+    return sorted(set(topics) - set(topics_of(strategy, dict.fromkeys(topics, 1))))
 
 
 def _topics(value: str) -> tuple[str, ...]:

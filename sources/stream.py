@@ -24,7 +24,15 @@ from tidelog.sources.catalog import Catalog
 from tidelog.sources.limits import depends_on_now
 from tidelog.sources.offset_json import JsonOffsets, Offsets, TopicPartition, from_json_offsets, to_json_offsets
 from tidelog.sources.options import SourceOptions
-from tidelog.sources.planning import Pace, admit, check_available_now, deleted, judge_losses, plan_stream
+from tidelog.sources.planning import (
+    Pace,
+    admit,
+    check_available_now,
+    check_checkpoint,
+    deleted,
+    judge_losses,
+    plan_stream,
+)
 from tidelog.sources.strategy import SubscribePattern
 from tidelog.sources.tasks import plan_tasks, read_task
 
@@ -110,10 +118,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> JsonOffsets:  # noqa: N802 - Spark's name
         """Where the next batch ends."""
         begun = from_json_offsets(start)
+        first, self._asked_latest = not self._asked_latest, True
+        if first:
+            # Spark writes down what this returns before it plans the batch: the last moment to leave a checkpoint as
+            # it is. What `begun` is later, this reader has answered.
+            check_checkpoint(self._options.strategy, begun, fail_on_data_loss=self._options.fail_on_data_loss)
         # `begun` is where the last batch ended, which is done now. Spark commits it only once the next one begins, and
         # until then a query that has read everything would show a lag.
         self._publish_progress(begun)
-        first, self._asked_latest = not self._asked_latest, True
         is_new = self._initial is not None and not self._repeated_first
         if is_new and self._refusal is not None:
             raise self._refusal
@@ -121,6 +133,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # Spark asks for the start again when it repeats a first batch that was not committed, and a start
             # that depends on the time would then be a later one. So the first batch is empty: its end, which
             # Spark keeps, is the start.
+            self._latest = self._look().ends()
             return start
         catalog = self._polled_catalog()
         bounds = catalog.bounds()
@@ -183,7 +196,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Plan the tasks of a batch."""
         begun, ends = from_json_offsets(start), from_json_offsets(end)
+        if not self._asked_latest:  # a batch of the checkpoint is repeated
+            check_checkpoint(self._options.strategy, ends, fail_on_data_loss=self._options.fail_on_data_loss)
         catalog = self._look()
+        if self._latest is None:
+            self._latest = catalog.ends()
         if self._initial is not None and not self._asked_latest:  # the first batch is repeated
             self._repeated_first = True
             if depends_on_now(self._options.starting):

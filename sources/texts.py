@@ -1,6 +1,7 @@
-"""What the source says when something is wrong: the words of Spark 4.2's Kafka connector.
+"""What the source says when something is wrong: of options, in the words of Spark 4.2's Kafka connector.
 
-A person who moves a job over finds the same words, so a search for them still leads to the right page. Sources:
+A person who moves a job over finds the same words, so a search for them still leads to the right page. What happened to
+records is said in tidelog's own: no Kafka has removed them. Sources:
 `kafka-error-conditions.json`, `KafkaSourceProvider`, `KafkaOffsetReaderAdmin`, `KafkaDataConsumer`.
 """
 
@@ -8,18 +9,19 @@ from collections.abc import Iterable
 
 from tidelog.sources.offset_json import Offsets, TopicPartition
 
+_GONE = (
+    "tidelog: records that the query has yet to read are not in the lake any more. Retention or delete-records removed"
+    " them, or their topic was deleted."
+)
+
 DATA_LOSS = (
-    "Some data may have been lost because they are not available in Kafka any more;\n"
-    "either the data was aged out by Kafka or the topic may have been deleted before all the data in the\n"
-    "topic was processed.\n"
+    f"{_GONE}\n"
     "If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false.\n"
     "Reason:"
 )
 
 DATA_LOSS_TIP = (
-    "Some data may have been lost because they are not available in Kafka any more; either the data was aged out "
-    "by Kafka or the topic may have been deleted before all the data in the topic was processed. If you want your "
-    'streaming query to fail on such cases, set the source option "failOnDataLoss" to "true".'
+    f'{_GONE} If you want your streaming query to fail on such cases, set the source option "failOnDataLoss" to "true".'
 )
 
 GROUP_ID_LINES = (

@@ -98,7 +98,10 @@ class DefaultSource(DataSource):
         nothing until it needs a reader, so that is the first moment to refuse.
         """
         if not self._gave_schema:
-            raise InvalidOptionError("Kafka source has a fixed schema and cannot be set with a custom one")
+            raise InvalidOptionError(
+                "tidelog: the source has a fixed schema, as Kafka's, and cannot be set with a custom one. Leave"
+                " .schema(…) out, and parse values in the query, as by from_json."
+            )
 
 
 def _positions(lake: Lake) -> LoggedPositions:

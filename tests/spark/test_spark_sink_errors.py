@@ -44,9 +44,9 @@ def test_bad_batch_writes(
 def test_a_batch_write_needs_mode_append(spark: SparkSession, topic: Lake) -> None:
     """A limit of docs/limits.md: Spark refuses every other mode of a Python sink, its default too."""
     for mode, words in (
-        ("overwrite", "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and ErrorIfExists"),
-        ("ignore", 'cannot be written in the "Ignore" mode'),
-        (None, 'cannot be written in the "ErrorIfExists" mode. Please use either the "Append"'),
+        ("overwrite", "tidelog: save mode Overwrite is not allowed, as a topic is a log: write with .mode('append')"),
+        ("ignore", "tidelog: a batch write appends to its topic and needs .mode('append')"),
+        (None, "tidelog: a batch write appends to its topic and needs .mode('append')"),
     ):
         writer = spark.sql("select 'v' value").write.format("tidelog").options(lake=topic.uri, topic="t")
         with fails_with(words):

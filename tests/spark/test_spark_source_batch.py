@@ -58,9 +58,9 @@ def test_offsets_and_times_say_where_a_query_starts_and_ends(spark: SparkSession
 def test_a_schema_of_ones_own_is_refused(spark: SparkSession, timed: Lake, checkpoint: str, own: str | None) -> None:
     schema = own or source(spark, timed, subscribe="t").schema
     options = {"lake": timed.uri, "subscribe": "t"}
-    with fails_with("Kafka source has a fixed schema and cannot be set with a custom one"):
+    with fails_with("tidelog: the source has a fixed schema, as Kafka's"):
         spark.read.format("tidelog").options(**options).schema(schema).load().collect()
-    with fails_with("Kafka source has a fixed schema and cannot be set with a custom one"):
+    with fails_with("tidelog: the source has a fixed schema, as Kafka's"):
         Collected().run(spark.readStream.format("tidelog").options(**options).schema(schema).load(), checkpoint)
 
 

@@ -1,17 +1,18 @@
 """A lake's topics as live views in an in-memory database: they come, change and go with the topics."""
 
 import logging
+import threading
 from collections.abc import Iterator
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from support.spark_queries import append
 from support.waiting import eventually
 
 import tidelog
-from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.base.errors import InvalidConfigError, StorageUnavailableError
 from tidelog.log.lake import Lake
 from tidelog.spark import topic_views
 from tidelog.spark.topic_views import TopicViews
@@ -44,6 +45,26 @@ def test_a_topic_is_a_table_of_sql(spark: SparkSession, lake: Lake, views: Topic
     assert columns["offset"] == "bigint"
     append(lake, "orders", "3")  # live: no look is needed
     assert values(spark, "orders") == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "DELETE FROM tidelog.t",
+        "INSERT INTO tidelog.t (value) VALUES ('x')",
+        "INSERT INTO tidelog.t SELECT * FROM tidelog.t",
+        "UPDATE tidelog.t SET value = 'x'",
+        "MERGE INTO tidelog.t t USING (SELECT 'x' v) s ON t.value = s.v WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_a_write_to_a_view_is_refused_with_tidelogs_sentence(
+    spark: SparkSession, lake: Lake, views: TopicViews, write: str
+) -> None:
+    lake.create_topic("t")
+    append(lake, "t", "1")
+    views.refresh()
+    with pytest.raises(PySparkException, match=r"^tidelog: only tidelog writes to a topic"):
+        spark.sql(write)
 
 
 def test_views_come_and_go_with_their_topics(spark: SparkSession, lake: Lake, views: TopicViews) -> None:
@@ -122,7 +143,7 @@ def test_a_session_keeps_views_by_itself(spark: SparkSession, lake: Lake) -> Non
     assert tidelog.spark.session("again", lake=lake) is spark
     (kept,) = topic_views._kept
     try:
-        eventually(lambda: shown(spark) == ["first"], "the topic has a view, also where a busy machine takes over 5 s")
+        assert shown(spark) == ["first"]
         assert values(spark, "first") == ["1"]
         lake.create_topic("second")
         eventually(lambda: shown(spark) == ["first", "second"], "the new topic has a view")
@@ -141,6 +162,20 @@ def test_it_looks_every_two_seconds() -> None:
 def test_a_session_with_another_database_is_refused(spark: SparkSession, lake: Lake) -> None:
     with pytest.raises(InvalidConfigError, match="in the database 'tidelog'"):
         tidelog.spark.session("again", lake=lake, database="other")
+
+
+def test_the_first_views_are_made_before_a_session_is_returned(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long that takes, and an error in it is the caller's."""
+    seen: list[threading.Thread] = []
+
+    def refresh(_: TopicViews) -> None:
+        seen.append(threading.current_thread())
+        raise StorageUnavailableError("away")
+
+    monkeypatch.setattr(TopicViews, "refresh", refresh)
+    with pytest.raises(StorageUnavailableError):
+        TopicViews(None, lake, "tidelog").start()  # type: ignore[arg-type]
+    assert seen == [threading.current_thread()]
 
 
 def test_a_session_that_ends_ends_its_views(lake: Lake) -> None:

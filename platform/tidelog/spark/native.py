@@ -47,7 +47,8 @@ def read_topic(
     `columns`: with the struct `columns` of a typed topic's values, of which Spark reads the fields that a query names;
     a field that a row's writer lacked has the default of the topic's newest schema.
     `version` (of the topic's log) or `timestamp` (as Delta's `timestampAsOf`) reads it as the table was then,
-    records deleted since included; both reach back as far as the log is kept (`log.min.age.ms`).
+    records deleted since included; both reach back as far as the log is kept (`log.min.age.ms`). A time after the last
+    commit is the newest version.
     Raises `UnknownTopicError`, `LogTrimmedError`, `InvalidOptionError` for `columns` of a topic that has none.
     """
     if version is not None and timestamp is not None:
@@ -55,11 +56,15 @@ def read_topic(
     with _table(spark.read, lake, topic) as (opened, state, reader, folder):
         if version is not None:
             _require_kept(opened, topic, state, version)
-            return _as_records(reader.option("versionAsOf", version).load(folder), topic, state, None, columns)
+            visible = hidden_below(state) if version == state.version else None
+            return _as_records(reader.option("versionAsOf", version).load(folder), topic, state, visible, columns)
         if timestamp is not None:
             with _trimmed_is_refused(opened, topic, state, timestamp):
-                table = reader.option("timestampAsOf", timestamp).load(folder)
-                return _as_records(table, topic, state, None, columns)
+                table = _as_of(reader, folder, timestamp)
+                if table is not None:
+                    return _as_records(table, topic, state, None, columns)
+            # Nothing was committed since: the table was then what it is in its newest version.
+            return read_topic(spark, opened, topic, version=state.version, columns=columns)
         return _as_records(reader.load(folder), topic, state, hidden_below(state), columns)
 
 
@@ -195,6 +200,16 @@ def _require_kept(lake: Lake, topic: str, state: TopicState, version: int) -> No
             f"Topic '{topic}' has versions {oldest} to {state.version} of its log; version {version} is not among"
             " them.",
         )
+
+
+def _as_of(reader: DataFrameReader, folder: str, timestamp: str) -> DataFrame | None:
+    """The table as it was at a time; None for a time after its last commit, which Delta refuses."""
+    try:
+        return reader.option("timestampAsOf", timestamp).load(folder)
+    except AnalysisException as e:
+        if e.getCondition() != "DELTA_TIMESTAMP_GREATER_THAN_COMMIT":
+            raise
+        return None
 
 
 @contextmanager

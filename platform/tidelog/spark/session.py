@@ -14,6 +14,7 @@ from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.lake import Lake
 from tidelog.spark import s3a
 from tidelog.spark.jars import add_packages, delta_is_there, delta_package, listed
+from tidelog.spark.refusals import name_tidelog_first
 from tidelog.spark.settings import DATABASE_KEY, SETTINGS
 from tidelog.spark.topic_views import keep_views
 
@@ -30,6 +31,7 @@ _DAEMON: Final = {"spark.python.daemon.module": "tidelog.sources.worker_daemon"}
 # threads that do so at once get a plain logger for good, which raises a TypeError in place of every error since.
 for _name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
     PySparkLogger.getLogger(_name)
+name_tidelog_first()
 
 
 @shallow

@@ -28,8 +28,6 @@ logger = logging.getLogger("tidelog.spark")
 # look costs a request a topic.
 LOOK_EVERY_S: Final = 2.0
 SHARED_EVERY_S: Final = 30.0
-# For how long the session waits for its first views: those that are not made by then follow.
-_FIRST_S: Final = 5.0
 
 
 @dataclass(slots=True)
@@ -55,14 +53,13 @@ class TopicViews:
     _failed: dict[str, str] = field(default_factory=dict)
     _looked_s: float = float("-inf")
     _ended: threading.Event = field(default_factory=threading.Event)
-    _first: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Make views in the background from now on; returns when those of now are made, or after 5 s."""
+        """Make the views of the topics that are there, here, and look after them in the background from now on."""
+        self.refresh()
         self._thread = threading.Thread(target=self._keep, name="tidelog-views", daemon=True)
         self._thread.start()
-        self._first.wait(_FIRST_S)
 
     def close(self) -> None:
         """Keep no views any more, and drop those that are there."""
@@ -73,7 +70,7 @@ class TopicViews:
             self._drop(key)
 
     def _keep(self) -> None:
-        while not self._ended.is_set() and self._session_lives():
+        while self._session_lives() and not self._ended.wait(LOOK_EVERY_S):
             try:
                 self.refresh()
             except TidelogError as e:
@@ -81,9 +78,6 @@ class TopicViews:
             except (PySparkException, Py4JError):
                 if self._session_lives():
                     logger.warning("The views of %s are as they were.", self.lake.uri, exc_info=True)
-            self._first.set()
-            self._ended.wait(LOOK_EVERY_S)
-        self._first.set()
 
     def _session_lives(self) -> bool:
         context = self.spark.sparkContext._jsc

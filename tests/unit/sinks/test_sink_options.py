@@ -238,7 +238,8 @@ def test_texts_that_tasks_and_save_modes_use() -> None:
         "default topic."
     )
     assert NO_OVERWRITE == (
-        "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and ErrorIfExists (default)."
+        "tidelog: save mode Overwrite is not allowed, as a topic is a log: write with .mode('append'). To begin anew,"
+        " delete the topic's records first ('tidelog topic delete-records'), or write to another topic."
     )
 
 

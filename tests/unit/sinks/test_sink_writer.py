@@ -78,5 +78,5 @@ def test_a_write_is_read(topic: Lake) -> None:
 
 def test_a_batch_write_needs_mode_append() -> None:
     """Spark says `overwrite` for that mode, and refuses others than append itself."""
-    with pytest.raises(TidelogError, match="Save mode Overwrite not allowed for Kafka"):
+    with pytest.raises(TidelogError, match="tidelog: save mode Overwrite is not allowed"):
         DefaultSource({"lake": "/unused", "topic": "t"}).writer(RECORDS, True)

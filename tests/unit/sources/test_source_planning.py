@@ -21,9 +21,8 @@ from tidelog.sources.planning import (
 
 A, B, C = (TopicPartition("t", partition) for partition in range(3))
 LOSS = (
-    "Some data may have been lost because they are not available in Kafka any more;\n"
-    "either the data was aged out by Kafka or the topic may have been deleted before all the data in the\n"
-    "topic was processed.\n"
+    "tidelog: records that the query has yet to read are not in the lake any more. Retention or delete-records removed"
+    " them, or their topic was deleted.\n"
     "If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false.\n"
     "Reason: "
 )
@@ -153,10 +152,10 @@ def plan(
             [],
             "Partition t-0 offset was changed from 5 to 3.\n"
             "This could be either 1) a user error that the start offset is set beyond available offset when starting "
-            "query, or 2) the kafka topic-partition is deleted and re-created.",
+            "query, or 2) the topic was deleted and created again.",
             "Partition t-0's offset was changed from 5 to 3. This could be either 1) a user error that the start "
-            "offset is set beyond available offset when starting query, or 2) the kafka topic-partition is deleted "
-            "and re-created.",
+            "offset is set beyond available offset when starting query, or 2) the topic was deleted "
+            "and created again.",
         ),
         (
             {A: 1},
@@ -259,7 +258,7 @@ def test_nothing_is_missed_in_silence(
             {A: 5},
             {A: 3, B: 1},
             {A: 9, B: 1},
-            "Kafka data source in Trigger.AvailableNow should provide the same topic partitions in pre-fetched offset "
+            "tidelog's source in Trigger.AvailableNow should provide the same topic partitions in pre-fetched offset "
             "to end offset for each microbatch. The error could be transient - restart your query, and report if you "
             "still see the same issue.\ntopic-partitions for pre-fetched offset: Set(t-0), topic-partitions for end "
             "offset: Set(t-0, t-1).",
@@ -268,7 +267,7 @@ def test_nothing_is_missed_in_silence(
             {A: 5},
             {A: 6},
             {A: 9},
-            "For Kafka data source with Trigger.AvailableNow, end offset should have lower or equal offset per each "
+            "For tidelog's source with Trigger.AvailableNow, end offset should have lower or equal offset per each "
             "topic partition than pre-fetched offset. The error could be transient - restart your query, and report "
             "if you still see the same issue.\npre-fetched offset: Map(t-0 -> 5), end offset: Map(t-0 -> 6).",
         ),
@@ -276,7 +275,7 @@ def test_nothing_is_missed_in_silence(
             {A: 5},
             {A: 5},
             {B: 9},
-            "Some of partitions in Kafka topic(s) have been lost during running query with Trigger.AvailableNow. The "
+            "Some of partitions in topic(s) have been lost during running query with Trigger.AvailableNow. The "
             "error could be transient - restart your query, and report if you still see the same issue.\n"
             "topic-partitions for latest offset: Set(t-1), topic-partitions for end offset: Set(t-0)",
         ),
@@ -284,7 +283,7 @@ def test_nothing_is_missed_in_silence(
             {A: 5},
             {A: 5},
             {A: 4},
-            "Some of partitions in Kafka topic(s) report available offset which is less than end offset during "
+            "Some of partitions in topic(s) report available offset which is less than end offset during "
             "running query with Trigger.AvailableNow. The error could be transient - restart your query, and report "
             "if you still see the same issue.\nlatest offset: Map(t-0 -> 4), end offset: Map(t-0 -> 5)",
         ),

@@ -40,9 +40,9 @@ def test_whatever_spark_asks_first_it_learns_the_reason(ask: Callable[[Any], obj
 def test_a_schema_of_ones_own_is_refused(schema: StructType) -> None:
     """Where the caller gives one, Spark does not ask for ours."""
     reader = DefaultSource(OPTIONS).streamReader(schema)
-    with pytest.raises(InvalidOptionError, match="Kafka source has a fixed schema and cannot be set with a custom one"):
+    with pytest.raises(InvalidOptionError, match="tidelog: the source has a fixed schema"):
         reader.initialOffset()
-    with pytest.raises(InvalidOptionError, match="Kafka source has a fixed schema and cannot be set with a custom one"):
+    with pytest.raises(InvalidOptionError, match="tidelog: the source has a fixed schema"):
         DefaultSource(OPTIONS).reader(schema)
 
 

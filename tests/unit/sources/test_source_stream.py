@@ -1,6 +1,7 @@
 """The stream reader as Spark drives it: call by call, without Spark."""
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def test_a_new_query_from_the_latest_offset(lake: Lake) -> None:
     append(lake, 1)
     assert stream.initialOffset() == at(3)
     assert stream.latestOffset(at(3), NOW) == at(3)
+    assert stream.reportLatestOffset() == at(4)  # progress shows it, of the empty batch too
     assert stream.initialOffset() == at(3)
     assert planned(stream, at(3), at(3)) == []
     assert stream.latestOffset(at(3), NOW) == at(4)
@@ -167,9 +169,69 @@ def test_named_topics_that_are_all_gone_are_a_loss(lake: Lake, caplog: pytest.Lo
     assert [record.message[:23] for record in caplog.records] == ["Set(t-0, t-1) are gone."]
 
 
+class Published(dict[str, Any]):
+    """What a reader publishes, by group."""
+
+    def publish(self, group: str, offsets: Any) -> None:
+        self[group] = offsets
+
+
+BOTH = {"t": {"0": 1, "1": 0}, "u": {"0": 0}}
+TOLERANT = {"failOnDataLoss": "false"}
+
+
+@pytest.mark.parametrize(
+    ("options", "begun", "says"),
+    [
+        ({"subscribe": "u"}, at(1), "this checkpoint is of topic t, the query reads topic u."),
+        ({"subscribe": "u", **TOLERANT}, at(1), "this checkpoint is of topic t, the query reads topic u."),
+        ({"assign": '{"u":[0]}'}, at(1), "this checkpoint is of topic t, the query reads topic u."),
+        ({"subscribePattern": "^u"}, at(1), "of topic t, the query reads topics by the pattern '^u'."),
+        ({"subscribe": "u"}, BOTH, "of topics t, u, the query reads topic u."),
+        ({"subscribePattern": "^u"}, BOTH, "of topics t, u, the query reads topics by the pattern '^u'."),
+    ],
+)
+def test_a_checkpoint_of_other_topics_is_refused_before_spark_writes_into_it(
+    lake: Lake, options: dict[str, str], begun: dict[str, Any], says: str
+) -> None:
+    """Spark writes down what `latestOffset` returns, so that is the last moment; a batch may be repeated before."""
+    lake.create_topic("u")
+    published = Published()
+    given = parse_stream({"lake": lake.uri, "kafka.group.id": "g", **options}, None)
+    query = StreamReader(given, lambda _: published)
+    with pytest.raises(InvalidOptionError, match="^tidelog: .*" + re.escape(says)) as refused:
+        query.latestOffset(begun, NOW)
+    assert ("failOnDataLoss to false" in str(refused.value)) == ("u" in begun)
+    with pytest.raises(InvalidOptionError, match=re.escape(says)):
+        StreamReader(given, lambda _: published).partitions(begun, begun)
+    assert published == {}  # nothing of the other topic is shown as this query's progress
+
+
+@pytest.mark.parametrize(
+    ("options", "begun"),
+    [
+        ({"subscribe": "t,u"}, at(1)),
+        ({"assign": '{"t":[0,1],"u":[0]}'}, at(1)),
+        ({"subscribePattern": "^[tu]"}, at(1)),
+        ({"subscribe": "u", **TOLERANT}, BOTH),
+        ({"subscribePattern": "^u", **TOLERANT}, BOTH),
+    ],
+)
+def test_a_query_may_read_more_topics_than_it_did_and_fewer_where_it_minds_no_loss(
+    lake: Lake, options: dict[str, str], begun: dict[str, Any]
+) -> None:
+    lake.create_topic("u")
+    lake.topic("u").append(values("a"))
+    query = StreamReader(parse_stream({"lake": lake.uri, **options}, None))
+    end = query.latestOffset(begun, NOW)
+    assert end["u"] == {"0": 1}
+    assert {plan.partition for task in query.partitions(begun, end) for _, plan in task.plans}  # type: ignore[attr-defined]
+
+
 def test_a_later_batch_repeated_after_a_restart(lake: Lake) -> None:
     stream = reader(lake)
     assert planned(stream, at(1), at(2)) == [(0, 1, 2)]
+    assert stream.reportLatestOffset() == at(3)  # progress shows it before Spark asks where the next batch ends
     assert stream.latestOffset(at(2), NOW) == at(3)
 
 
