@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tidelog.connect.config.definition import ConfigDef, ConfigValue
 from tidelog.connect.config.values import ConnectConfigError
+from tidelog.connect.runtime.foreign_connectors import nearest_to
 from tidelog.connect.runtime.settings import check_topics, settings_of
 from tidelog.connect.spi.connectors import Connector, ExactlyOnceSupport, RawConfig, SourceConnector
 from tidelog.connect.transforms.chain import chain_keys
@@ -70,7 +71,7 @@ class Plugins:
         lacking = "".join(f" {one.path} can't be loaded: {one.why}." for one in self.missing)
         raise ConnectConfigError(
             f"Failed to find any class that implements Connector and which name matches {wanted[:200]}, available"
-            f" connectors are: {known}.{lacking}"
+            f" connectors are: {known}.{lacking}{nearest_to(wanted, self._loaded())}"
         )
 
     def _loaded(self) -> list[type[Connector]]:

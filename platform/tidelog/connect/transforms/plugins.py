@@ -16,6 +16,13 @@ from tidelog.connect.transforms.flattening import Flatten
 from tidelog.connect.transforms.headers import DropHeaders, HeaderFrom, InsertHeader
 from tidelog.connect.transforms.literals import parsed_literal
 from tidelog.connect.transforms.masks import MaskField
+from tidelog.connect.transforms.new_record_state import (
+    MODES,
+    OLDER_MODES,
+    DeleteMode,
+    EnvelopeField,
+    NewRecordState,
+)
 from tidelog.connect.transforms.predicates import HasHeaderKey, RecordIsTombstone, RecordPredicate, TopicNameMatches
 from tidelog.connect.transforms.routing import (
     Filter,
@@ -28,6 +35,7 @@ from tidelog.connect.transforms.routing import (
 from tidelog.connect.transforms.timestamps import PRECISIONS, TARGETS, TimestampConverter
 
 _PACKAGE: Final = "org.apache.kafka.connect.transforms."
+_DEBEZIUM: Final = "io.debezium.transforms."
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 _TEXT, _LIST, _BOOLEAN, _INT = ConfigKind.STRING, ConfigKind.LIST, ConfigKind.BOOLEAN, ConfigKind.INT
 _REPLACE_NULL: Final = "replace.null.with.default"
@@ -48,6 +56,7 @@ class TransformPlugin:
     config_def: ConfigDef
     make: Callable[[RecordSide, Values], Transformation]
     sided: bool = True
+    package: str = _PACKAGE
 
     @property
     def classes(self) -> Mapping[str, RecordSide]:
@@ -174,6 +183,44 @@ def _header_from(side: RecordSide, values: Values) -> Transformation:
     return HeaderFrom(side, fields, headers, move=move, replace_null=values[_REPLACE_NULL])
 
 
+def _envelope_fields(texts: Sequence[str], prefix: str | None) -> list[EnvelopeField]:
+    return [EnvelopeField.parsed(one, prefix or "") for one in texts]
+
+
+def _check_envelope_fields(name: str, value: Any) -> None:
+    try:
+        _envelope_fields(value, "")
+    except ValueError as error:
+        raise invalid_value(name, ",".join(value), str(error)) from None
+
+
+def _new_record_state(_: RecordSide, values: Values) -> Transformation:
+    """The older two keys count where the newer one is not given, as in Debezium 2."""
+    said, older, drops = (
+        values[key] for key in ("delete.tombstone.handling.mode", "delete.handling.mode", "drop.tombstones")
+    )
+    deletes = DeleteMode.TOMBSTONE
+    if said:
+        if older or drops is not None:
+            raise ConnectConfigError(
+                "delete.tombstone.handling.mode says what drop.tombstones and delete.handling.mode say, too. Leave"
+                " those out."
+            )
+        deletes = DeleteMode(said.lower())
+    elif older or drops is not None:
+        deletes = OLDER_MODES[(older or "drop").lower(), drops is not False]
+    return NewRecordState(
+        deletes=deletes,
+        fields=_envelope_fields(values["add.fields"], values["add.fields.prefix"]),
+        headers=_envelope_fields(values["add.headers"], values["add.headers.prefix"]),
+        route_by=values["route.by.field"] or None,
+        drop_header=values["drop.fields.header.name"] or None,
+        drop_from_key=values["drop.fields.from.key"],
+        drop_compatibly=values["drop.fields.keep.schema.compatible"],
+        replace_null=values[_REPLACE_NULL],
+    )
+
+
 def _timestamp_converter(side: RecordSide, values: Values) -> Transformation:
     text = values["format"] or ""
     if values["target.type"] == "string" and not text.strip():
@@ -249,6 +296,31 @@ _CLASSES: Final = (
         "Make one level of nested structs or maps; lists stay as they are.",
         _Lines().key("delimiter", _TEXT, ".", _MEDIUM, "What joins the names of the levels.").definition,
         lambda side, values: Flatten(side, values["delimiter"]),
+    ),
+    TransformPlugin(
+        "ExtractNewRecordState",
+        "Replace Debezium's envelope of a change by the row after it.",
+        _Lines()
+        .key("delete.tombstone.handling.mode", _TEXT, "", _MEDIUM,
+             f"What becomes of deletes and tombstones: {', '.join(MODES)}; tombstone unless given.",
+             one_of("", *MODES, any_case=True))
+        .key("drop.tombstones", _BOOLEAN, None, _LOW, "Older: whether tombstones are dropped, true unless given.")
+        .key("delete.handling.mode", _TEXT, "", _LOW, "Older: drop, rewrite or none, drop unless given.",
+             one_of("", "drop", "rewrite", "none", any_case=True))
+        .key("add.fields", _LIST, [], _LOW, "Fields of the envelope to add to the row, also as block.field:name.",
+             _check_envelope_fields)
+        .key("add.fields.prefix", _TEXT, "__", _LOW, "What their names begin with.")
+        .key("add.headers", _LIST, [], _LOW, "Fields of the envelope to add as headers.", _check_envelope_fields)
+        .key("add.headers.prefix", _TEXT, "__", _LOW, "What the headers' names begin with.")
+        .key("route.by.field", _TEXT, None, _LOW, "The row's field that names the topic.")
+        .key("drop.fields.header.name", _TEXT, None, _LOW, "The header that lists fields to leave out of the row.")
+        .key("drop.fields.from.key", _BOOLEAN, False, _LOW, "Whether they are left out of the key, too.")
+        .key("drop.fields.keep.schema.compatible", _BOOLEAN, True, _LOW,
+             "Whether only fields that are optional are left out.")
+        .replace_null(),
+        _new_record_state,
+        sided=False,
+        package=_DEBEZIUM,
     ),
     TransformPlugin(
         "HeaderFrom",
@@ -380,7 +452,7 @@ TRANSFORMATIONS: Final[Mapping[str, tuple[TransformPlugin, RecordSide]]] = {
     prefix + name: (plugin, side)
     for plugin in _CLASSES
     for name, side in plugin.classes.items()
-    for prefix in (_PACKAGE, "")
+    for prefix in (plugin.package, "")
 }
 PREDICATES: Final[Mapping[str, PredicatePlugin]] = {
     prefix + plugin.name: plugin for plugin in _PREDICATES for prefix in (f"{_PACKAGE}predicates.", "")
