@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from tidelog.log.lake import Lake
-    from tidelog.metrics.serving import Problem
+    from tidelog.metrics.serving import Problem, Troubles
 
 MetricsAt = Annotated[
     str | None,
@@ -27,12 +27,16 @@ MetricsAt = Annotated[
 
 @contextmanager
 def metrics_served(
-    at: str | None, lake: "Lake", *collectors: "Collector", problem: "Problem | None" = None
+    at: str | None,
+    lake: "Lake",
+    *collectors: "Collector",
+    problem: "Problem | None" = None,
+    troubles: "Troubles" = tuple,
 ) -> Iterator[str | None]:
     """Meanwhile serve a process's metrics, with those of its store; HOST:PORT, or None where none are asked for.
 
     `problem`: why the process can't do its work, None while it can; without it, why the lake's store does not answer.
-    Raises `ListenerError`, `MissingPackageError`.
+    `troubles`: what `/healthz` names beside. Raises `ListenerError`, `MissingPackageError`.
     """
     if at is None:
         yield None
@@ -45,6 +49,10 @@ def metrics_served(
 
     with ExitStack() as ends:
         listener = serve_metrics(
-            parse_listener(at), *collectors, StoreMetrics(lake.storage), problem=problem or store_problem(lake)
+            parse_listener(at),
+            *collectors,
+            StoreMetrics(lake.storage),
+            problem=problem or store_problem(lake),
+            troubles=troubles,
         )
         yield shown(ends.enter_context(listener).address)

@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from tidelog.check.store import StoreReport, check_store
 from tidelog.cluster.model import BrokerState
 from tidelog.cluster.reachability import silence
+from tidelog.doctor.movers import ConnectorHealth, SlotHealth
 from tidelog.groups.model import GroupView
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import StorageError, TidelogError, UnsupportedFormatError
@@ -24,9 +25,12 @@ from tidelog.log.upkeep.holds import abandoned, read_holds
 from tidelog.metrics.lags import lags
 from tidelog.metrics.lake_watch import LakeLook, LakeWatch, Space, space_of
 from tidelog.metrics.of_topics import SMALL_FILE
+from tidelog.mirror.status import MirrorStatus, read_status
 from tidelog.retention.run_history import MaintenanceRun
 
 _AT_ONCE: Final = 16
+AskedConnectors = Callable[[Lake, Iterable[GroupView]], Mapping[str, ConnectorHealth]]
+AskedSlots = Callable[[Lake], Iterable[SlotHealth]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,9 @@ class LakeFacts:
 
     `store_problem`, `lake_problem`: why nothing more is known of the store, of the lake; `format_problem`: it is of a
     format that this version does not know. `misfits`: installed packages
-    of another version than tidelog works with, (what is there, what is needed). Times in ms since the epoch.
+    of another version than tidelog works with, (what is there, what is needed). `connectors`: those that are not well;
+    `follows`: the source of a lake that follows one, and `mirror`: what its mirror said last. Times in ms since the
+    epoch.
     """
 
     uri: str
@@ -72,6 +78,10 @@ class LakeFacts:
     groups: Mapping[str, GroupHealth] = field(default_factory=dict)
     runs: tuple[MaintenanceRun, ...] = ()
     silent_brokers: Mapping[int, str] = field(default_factory=dict)
+    connectors: Mapping[str, ConnectorHealth] = field(default_factory=dict)
+    slots: tuple[SlotHealth, ...] = ()
+    follows: str = ""
+    mirror: MirrorStatus | None = None
     misfits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -83,10 +93,13 @@ def gather(
     ids: Ids,
     *,
     try_store: bool = True,
+    connectors: AskedConnectors = lambda _, __: {},
+    slots: AskedSlots = lambda _: (),
 ) -> LakeFacts:
     """Look at what is at an address. Nothing is changed but what the store's trial writes, and removes again.
 
-    `storage` opens the store, `lake` the lake in it. `try_store`: whether the store's trial is made.
+    `storage` opens the store, `lake` the lake in it. `try_store`: whether the store's trial is made. `connectors`,
+    `slots`: look at those of the lake; what they raise of tidelog's errors hides nothing else.
     """
     bare = LakeFacts(uri, clock.now_ms(), misfits=misfits(requires("tidelog") or ()))
     try:
@@ -106,9 +119,22 @@ def gather(
             bare = replace(bare, store_problem=str(e))
         try:
             with LakeWatch(opened, 0) as watch:
-                return _of_the_lake(replace(bare, space=space_of(store)), opened, watch.look())
+                found = _of_the_lake(replace(bare, space=space_of(store)), opened, watch.look())
+            return _with_movers(found, opened, connectors, slots)
         except TidelogError as e:
             return replace(bare, lake_problem=str(e))
+
+
+def _with_movers(found: LakeFacts, lake: Lake, connectors: AskedConnectors, slots: AskedSlots) -> LakeFacts:
+    with suppress(TidelogError):
+        found = replace(found, connectors=connectors(lake, found.look.groups.values() if found.look else ()))
+    with suppress(TidelogError):
+        found = replace(found, slots=tuple(slots(lake)))
+    with suppress(TidelogError):
+        follows = lake.follows()
+        if follows is not None:
+            found = replace(found, follows=follows.source, mirror=read_status(lake.storage))
+    return found
 
 
 def _of_the_lake(bare: LakeFacts, lake: Lake, look: LakeLook) -> LakeFacts:

@@ -7,6 +7,7 @@ from typing import Final
 
 from tidelog.check.store import TrialResult
 from tidelog.doctor.facts import LakeFacts
+from tidelog.mirror.status import LATE_MS
 
 _HOUR_MS: Final = 3_600_000
 # Of a disk: below the first, writers soon stop; below the second, merging has no room.
@@ -17,6 +18,10 @@ _MANY_SMALL: Final = 1_000
 # Checkpoints that a topic may be behind.
 _INTERVALS: Final = 5
 _LATE_S: Final = 3_600
+# What an inactive slot may keep: a few segments of PostgreSQL's log.
+_HELD_BYTES: Final = 64 << 20
+# A mirror says something each second, unless a round takes longer; one of this age is gone.
+_MIRROR_SILENT_MS: Final = 60_000
 
 
 class Level(StrEnum):
@@ -260,6 +265,110 @@ def _group_behind(facts: LakeFacts) -> Iterator[tuple[str, str]]:
                 f"'tidelog group describe {name}' shows where. Start its consumers, or 'tidelog group delete {name}'"
                 " if it is not needed any more.",
             )
+
+
+@_rule("connector-failed", Level.ERROR)
+def _connector_failed(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for name, one in facts.connectors.items():
+        if one.failed:
+            run, why = next(iter(one.failed.items()))
+            more = f" (and {len(one.failed) - 1} more)" if len(one.failed) > 1 else ""
+            yield (
+                f"Connector '{name}' has failed ({run}{more}): {why}",
+                f"'tidelog connect status {name}' has the whole trace. Mend what it says, then restart it:"
+                f" POST /connectors/{name}/restart?includeTasks=true&onlyFailed=true at a worker.",
+            )
+
+
+@_rule("connector-silent", Level.ERROR)
+def _connector_silent(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for name, one in facts.connectors.items():
+        if one.silent:
+            workers = ", ".join(sorted({*one.silent.values()}))
+            yield (
+                f"Connector '{name}' is said to run ({', '.join(one.silent)}), and its worker {workers} is not heard"
+                " of.",
+                "Look at that worker's log and start it again, or any other: 'tidelog connect start'.",
+            )
+
+
+@_rule("connector-unassigned", Level.ERROR)
+def _connector_unassigned(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for name, one in facts.connectors.items():
+        if one.unassigned:
+            yield (
+                f"No worker runs connector '{name}' ({', '.join(one.unassigned)}).",
+                "Start a worker with the connector's group.id: 'tidelog connect start'.",
+            )
+
+
+@_rule("connector-retrying", Level.WARNING)
+def _connector_retrying(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for name, one in facts.connectors.items():
+        for run, why in one.retrying.items():
+            yield (
+                f"Connector '{name}' ({run}) can't go on, and tries again: {why}",
+                "See that the system it names answers; the connector then goes on by itself.",
+            )
+
+
+@_rule("slot-inactive", Level.WARNING)
+def _slot_inactive(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for one in facts.slots:
+        if one.problem or one.active or one.held_bytes < _HELD_BYTES:
+            continue
+        whose = f"of connector '{one.connector}'" if one.connector else "of no connector of this lake"
+        yield (
+            f"Replication slot {one.slot} in {one.database}, {whose}, is read by nobody and keeps"
+            f" {one.held_bytes / 2**20:,.0f} MiB of PostgreSQL's log: its disk fills.",
+            f"Let its connector run again; a slot that is not needed any more goes by SELECT"
+            f" pg_drop_replication_slot('{one.slot}').",
+        )
+
+
+@_rule("mirror-silent", Level.ERROR)
+def _mirror_silent(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    if not facts.follows:
+        return
+    said = facts.mirror
+    if said is None:
+        what = "and no mirror ever said anything."
+    elif said.ended:
+        what = f"and its mirror was stopped {_age((facts.now_ms - said.now_ms) / 1000)} ago."
+    elif facts.now_ms - said.now_ms > _MIRROR_SILENT_MS:
+        what = f"and its mirror was last heard of {_age((facts.now_ms - said.now_ms) / 1000)} ago."
+    else:
+        return
+    yield (
+        f"The lake follows {facts.follows}, {what}",
+        "Start 'tidelog mirror start' again; where the source is lost, 'tidelog mirror promote' makes this lake one of"
+        " its own.",
+    )
+
+
+@_rule("mirror-problem", Level.ERROR)
+def _mirror_problem(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    said = facts.mirror
+    if said is None or said.ended:
+        return
+    for why in (said.problem, *(f"{name}: {one.problem}" for name, one in said.tables.items() if one.problem)):
+        if why:
+            yield (
+                f"The mirror does not ship all of {facts.follows}: {why}",
+                "'tidelog mirror status' has all tables; see that both stores answer, and the mirror's log.",
+            )
+
+
+@_rule("mirror-behind", Level.WARNING)
+def _mirror_behind(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    said = facts.mirror
+    if said is not None and not said.ended and said.behind_ms > LATE_MS:
+        yield (
+            f"The mirror is {said.behind_entries:,} entries behind {facts.follows}, the oldest of"
+            f" {_age(said.behind_ms / 1000)}.",
+            "It catches up by itself where the network and both stores are fast enough; 'tidelog mirror status' shows"
+            " how it goes.",
+        )
 
 
 @_rule("versions", Level.WARNING)

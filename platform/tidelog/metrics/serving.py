@@ -1,7 +1,7 @@
 """The listener that Prometheus and a process's supervisor ask: metrics, whether it lives, and whether it serves."""
 
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from threading import Thread
 from types import TracebackType
 from typing import Final, Self
@@ -19,6 +19,8 @@ from tidelog.metrics.text import CONTENT_TYPE, rendered
 Address = tuple[str, int]
 # Why a process can't do its work now; None while it can.
 Problem = Callable[[], str | None]
+# What is not well with the work of a process that serves all the same, in words.
+Troubles = Callable[[], Iterable[str]]
 
 _METRICS: Final = frozenset({"/", "/metrics"})
 _LIVES: Final = frozenset({"/healthz", "/livez"})
@@ -28,17 +30,25 @@ _READY: Final = "/readyz"
 class MetricsListener:
     """Serves `/metrics`, `/healthz` and `/readyz` over HTTP, from construction to `close`.
 
-    `/healthz` answers 200 while the process can answer at all, `/readyz` 503 with the reason while `problem` gives one.
+    `/healthz` answers 200 while the process can answer at all, and names `troubles`: a new process would have the same.
+    `/readyz` answers 503 with the reason while `problem` gives one.
     `address`: (host, port), where 0 takes a free port; `self.address` has the one that was taken. Raises `OSError`.
     """
 
-    def __init__(self, address: Address, *collectors: Collector, problem: Problem = lambda: None) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *collectors: Collector,
+        problem: Problem = lambda: None,
+        troubles: Troubles = tuple,
+    ) -> None:
         self._registry = registry = CollectorRegistry()
         for own in (ProcessCollector, PlatformCollector, GCCollector):
             own(registry=registry)
         for collector in collectors:
             registry.register(collector)
         self._problem = problem
+        self._troubles = troubles
         host, port = address
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         server = type("Server", (ThreadingWSGIServer,), {"address_family": family})
@@ -65,13 +75,20 @@ class MetricsListener:
             start("200 OK", [("Content-Type", CONTENT_TYPE)])
             return [rendered(self._registry.collect())]
         if path in _LIVES:
-            return _said(start, "200 OK", {"status": "ok"})
+            found = self._found_troubles()
+            return _said(start, "200 OK", {"status": "degraded", "troubles": found} if found else {"status": "ok"})
         if path == _READY:
             why = self._why_not_ready()
             if why is None:
                 return _said(start, "200 OK", {"status": "ok"})
             return _said(start, "503 Service Unavailable", {"status": "not ready", "reason": why})
         return _said(start, "404 Not Found", {"error": "Ask /metrics, /healthz or /readyz."})
+
+    def _found_troubles(self) -> list[str]:
+        try:
+            return list(self._troubles())
+        except TidelogError as e:
+            return [str(e)]
 
     def _why_not_ready(self) -> str | None:
         try:
@@ -80,7 +97,7 @@ class MetricsListener:
             return str(e)
 
 
-def _said(start: StartResponse, status: str, body: dict[str, str]) -> list[bytes]:
+def _said(start: StartResponse, status: str, body: Mapping[str, str | list[str]]) -> list[bytes]:
     start(status, [("Content-Type", "application/json"), ("Cache-Control", "no-store")])
     return [orjson.dumps(body)]
 

@@ -83,6 +83,17 @@ def write_status(follower: Storage, status: MirrorStatus, *, durable: bool = Fal
         follower.sync([STATUS])
 
 
+def troubles_of(status: MirrorStatus | None, now_ms: int) -> list[str]:
+    """What is not well with a mirror that runs, in words."""
+    if status is None or status.ended:
+        return []
+    said = [status.problem] if status.problem else []
+    said += [f"Table {name} is not shipped: {one.problem}" for name, one in status.tables.items() if one.problem]
+    if (late_ms := lag_ms(status, now_ms)) > LATE_MS:
+        said.append(f"The follower is {status.behind_entries:,} entries behind, the oldest of {late_ms / 1000:,.0f} s.")
+    return said
+
+
 def lag_ms(status: MirrorStatus, now_ms: int) -> int:
     """How far the follower is behind, by the reader's clock: what a mirror that is silent doesn't see counts, too."""
     silent_ms = max(0, now_ms - status.now_ms)
@@ -91,3 +102,5 @@ def lag_ms(status: MirrorStatus, now_ms: int) -> int:
 
 # A mirror says something each second, unless a round takes longer.
 SILENT_MS = 5_000
+# A follower whose oldest missing entry is of this age is behind.
+LATE_MS = 300_000

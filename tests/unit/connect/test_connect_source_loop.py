@@ -12,10 +12,13 @@ from support.logs import memory_lake, open_lake, quiet
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
 from tidelog.connect.data.records import ConnectHeader, SourceRecord
 from tidelog.connect.runtime.conversion import Conversion
+from tidelog.connect.runtime.plugins import Plugins
+from tidelog.connect.runtime.shared import WorkerShared
 from tidelog.connect.runtime.source_loop import SourceLoop, newest_offsets
 from tidelog.connect.runtime.source_writers import PlainWriter, TransactionalWriter
 from tidelog.connect.runtime.tolerance import ToleranceOperator, TolerancePolicy
 from tidelog.connect.runtime.topic_creation import creation_groups, ensure_source_topic
+from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.connect.store.compacted import CompactedTopic
 from tidelog.connect.store.offsets import OffsetState
 from tidelog.log.base.errors import ProducerFencedError, StorageUnavailableError, UnknownTopicError
@@ -30,7 +33,7 @@ class Context:
     stopping = False
 
     def __init__(self, lake):
-        self.topic = CompactedTopic(lake, OFFSETS, 3, OffsetState)
+        self.topic = CompactedTopic(lake, OFFSETS, 1, OffsetState)
         self.offset_storage_reader = self
 
     def offset(self, partition):
@@ -236,6 +239,29 @@ def test_the_newest_offset_of_each_source_partition_counts():
     ]
     with pytest.raises(ConnectError, match="no form in JSON"):
         newest_offsets("c", [record(1, source_offset={"o": object()})])
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_the_offsets_of_a_flush_are_one_file_however_many_source_partitions_it_has(once):
+    lake, _, _ = memory_lake()
+    offsets = WorkerShared(lake, WorkerSettings(), "w:1", Plugins(())).offsets
+    offsets.ready()
+    records = [record(n, source_partition={"table": n}, source_offset={"o": n}) for n in range(40)]
+    _, loop = begun(lake, once=once, task=Told(records), interval_s=0.0)
+    loop.step()
+    loop.flush()
+    assert len(list(lake.topic(OFFSETS).state().all_segments())) == 1
+    assert [offsets.look(lambda state, n=n: state.get("c", {"table": n})) for n in (0, 39)] == [{"o": 0}, {"o": 39}]
+
+
+def test_offsets_in_several_partitions_as_earlier_workers_made_them_are_kept():
+    lake, _, _ = memory_lake()
+    lake.create_topic(OFFSETS, 25, {"cleanup.policy": "compact"})
+    records = [record(n, source_partition={"table": n}, source_offset={"o": n}) for n in range(40)]
+    _, loop = begun(lake, task=Told(records))
+    loop.step()
+    shared = WorkerShared(lake, WorkerSettings(), "w:1", Plugins(()))
+    assert shared.offsets.look(lambda state: state.get("c", {"table": 39})) == {"o": 39}
 
 
 def test_topics_are_made_by_the_first_group_that_has_them():

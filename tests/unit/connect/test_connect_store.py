@@ -234,7 +234,7 @@ def rows(*records):
 
 
 def configs(lake):
-    return CompactedTopic(lake, "connect-configs", 1, ConfigState)
+    return CompactedTopic(lake, "connect-configs", 1, ConfigState, ordered=True)
 
 
 def create(topic, name):
@@ -294,7 +294,7 @@ def test_who_has_not_looked_for_long_reads_from_the_start():
         made.append(ConfigState())
         return made[-1]
 
-    topic = CompactedTopic(lake, "connect-configs", 1, fold)
+    topic = CompactedTopic(lake, "connect-configs", 1, fold, ordered=True)
     create(topic, "a")
     topic.look(lambda state: None)
     clock.pass_s(50_000)

@@ -6,9 +6,11 @@ import pytest
 
 from tidelog.check.store import StoreReport, Trial, TrialResult
 from tidelog.doctor.facts import GroupHealth, LakeFacts, TopicHealth, misfits
+from tidelog.doctor.movers import ConnectorHealth, SlotHealth
 from tidelog.doctor.rules import Level, examined, rules
 from tidelog.log.state.topic_state import TopicState
 from tidelog.metrics.lake_watch import LakeLook, Space
+from tidelog.mirror.status import MirrorStatus, TableStatus
 from tidelog.retention.run_history import MaintenanceRun
 from tidelog.transactions.model import TransactionKey
 from tidelog.transactions.open_parts import OpenTransaction
@@ -28,6 +30,7 @@ WELL = LakeFacts(
     groups={"billing": GroupHealth(members=2, records=10, seconds=1.0)},
     runs=(HEALTHY_RUN,),
 )
+MIRROR = MirrorStatus("s3://there", "run", NOW_MS - 1_000, tables={"a": TableStatus(7, 7)})
 
 
 def transaction(age_ms):
@@ -81,6 +84,46 @@ ILL = {
         "has no members and is 1,234 records behind, the oldest of 2 h",
         "group describe billing",
     ),
+    "connector-failed": (
+        replace(WELL, connectors={"shop": ConnectorHealth(1, failed={"task 0": "ConnectError: no publication"})}),
+        "'shop' has failed (task 0): ConnectError: no publication",
+        "/connectors/shop/restart",
+    ),
+    "connector-silent": (
+        replace(WELL, connectors={"shop": ConnectorHealth(1, silent={"connector": "w:1", "task 0": "w:1"})}),
+        "its worker w:1 is not heard of",
+        "tidelog connect start",
+    ),
+    "connector-unassigned": (
+        replace(WELL, connectors={"shop": ConnectorHealth(0, unassigned=("connector",))}),
+        "No worker runs connector 'shop'",
+        "tidelog connect start",
+    ),
+    "connector-retrying": (
+        replace(WELL, connectors={"shop": ConnectorHealth(1, retrying={"task 0": "no route (7 tries)"})}),
+        "(task 0) can't go on, and tries again: no route (7 tries)",
+        "goes on by itself",
+    ),
+    "slot-inactive": (
+        replace(WELL, slots=(SlotHealth("old", "db:5432/shop", "", active=False, held_bytes=2 * GIB),)),
+        "slot old in db:5432/shop, of no connector of this lake, is read by nobody and keeps 2,048 MiB",
+        "pg_drop_replication_slot('old')",
+    ),
+    "mirror-silent": (
+        replace(WELL, follows="s3://there", mirror=replace(MIRROR, now_ms=NOW_MS - HOUR_MS)),
+        "follows s3://there, and its mirror was last heard of 60 min ago",
+        "tidelog mirror start",
+    ),
+    "mirror-problem": (
+        replace(WELL, follows="s3://there", mirror=replace(MIRROR, tables={"a": TableStatus(7, 3, problem="A gap.")})),
+        "a: A gap.",
+        "mirror status",
+    ),
+    "mirror-behind": (
+        replace(WELL, follows="s3://there", mirror=replace(MIRROR, behind_entries=1_200, behind_ms=2 * HOUR_MS)),
+        "1,200 entries behind s3://there, the oldest of 2 h",
+        "mirror status",
+    ),
     "versions": (replace(WELL, misfits={"pandas": ("3.0.1", "<3")}), "pandas is 3.0.1", "pip install 'pandas<3'"),
 }
 
@@ -111,10 +154,22 @@ def test_a_trouble_is_named_with_what_to_do(rule):
         replace(WELL, groups={"billing": GroupHealth(0, 0, 8_000.0)}),
         replace(WELL, topics=topic(entries_since_checkpoint=None)),
         replace(WELL, runs=(replace(HEALTHY_RUN, whole=False), HEALTHY_RUN)),
+        replace(WELL, follows="s3://there", mirror=MIRROR),
+        replace(WELL, slots=(SlotHealth("s", "db", "shop", active=True, held_bytes=2 * GIB),)),
+        replace(WELL, slots=(SlotHealth("s", "db", "shop", active=False, held_bytes=1_000),)),
+        replace(WELL, slots=(SlotHealth("s", "db", "shop", active=False, problem="away"),)),
     ],
 )
 def test_what_is_no_trouble(facts):
     assert examined(facts) == []
+
+
+@pytest.mark.parametrize(
+    ("mirror", "said"), [(None, "no mirror ever said"), (replace(MIRROR, ended=True), "was stopped 1 s ago")]
+)
+def test_a_lake_that_follows_without_a_mirror(mirror, said):
+    (found,) = examined(replace(WELL, follows="s3://there", mirror=mirror))
+    assert (found.rule, said in found.what) == ("mirror-silent", True)
 
 
 def test_maintenance_of_some_topics_is_none_of_the_lake():

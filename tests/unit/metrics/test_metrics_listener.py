@@ -50,6 +50,13 @@ def test_a_process_that_lives_and_does_not_serve():
     assert orjson.loads(body) == {"status": "not ready", "reason": "The store is away."}
 
 
+def test_troubles_are_named_by_a_process_that_lives():
+    with MetricsListener(("127.0.0.1", 0), troubles=lambda: ["Connector 'c' has failed."]) as listener:
+        status, body = ask(listener, "/healthz")
+        assert (status, orjson.loads(body)) == (200, {"status": "degraded", "troubles": ["Connector 'c' has failed."]})
+        assert ask(listener, "/readyz")[0] == 200
+
+
 def test_a_problem_that_is_raised_is_told():
     def away():
         raise StorageUnavailableError("The store is away.")

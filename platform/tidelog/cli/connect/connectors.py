@@ -70,7 +70,8 @@ def start(
         )  # fmt: skip
         lines.hide = lambda text: own.hide(server.worker.shared.providers.secrets.hidden(text))
         found = {"url": f"{server.scheme}://{shown(server.address)}", "lake": lake.uri, "group": own.settings.group_id}
-        if (served := ends.enter_context(metrics_served(metrics, lake, server.metrics()))) is not None:
+        listens = metrics_served(metrics, lake, server.metrics(), troubles=server.troubles)
+        if (served := ends.enter_context(listens)) is not None:
             found["metrics"] = served
 
         def ready() -> None:
@@ -130,7 +131,8 @@ def status(
         print_json(found[name])
         return
     runs = [{"task": "", **found[name]["connector"]}, *({"task": one["id"], **one} for one in found[name]["tasks"])]
-    _table([{"worker": one["worker_id"], **one} for one in runs], "task", "state", "worker")
+    rows = [{"worker": one["worker_id"], "retries": "", **one} for one in runs]
+    _table(rows, "task", "state", "worker", "retries")
     for one in runs:
         if one.get("trace"):
             typer.echo(one["trace"])

@@ -30,6 +30,8 @@ def doctor(
     folder of its own, which is removed; nothing else is changed.
     """
     # Heavy, and not needed for --help.
+    from tidelog.connect.connectors.postgres.slots import slot_health
+    from tidelog.connect.store.health import connector_health
     from tidelog.doctor.facts import gather
     from tidelog.doctor.rules import Level, examined
     from tidelog.log.base.clock import SystemClock, SystemIds
@@ -43,6 +45,8 @@ def doctor(
         lambda store: Lake(address, False, options=call.store, storage=store),
         SystemClock(),
         SystemIds(),
+        connectors=connector_health,
+        slots=slot_health,
     )
     found = examined(facts)
     if call.as_json:

@@ -42,8 +42,11 @@ def mirror_metrics_served(
         return
     require("broker", "prometheus_client")
     from tidelog.mirror.metrics import MirrorMetrics
+    from tidelog.mirror.status import troubles_of
 
-    with metrics_served(at, lake, MirrorMetrics(said, now_ms)) as served:
+    with metrics_served(
+        at, lake, MirrorMetrics(said, now_ms), troubles=lambda: troubles_of(said(), now_ms())
+    ) as served:
         yield served
 
 

@@ -14,6 +14,7 @@ from tidelog.connect.api.routes import RestRoutes
 from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
+from tidelog.connect.store.health import all_troubles, health_of
 from tidelog.log.lake import Lake
 from tidelog.web.connections import HttpBounds
 from tidelog.web.logins import HttpAccess, HttpLogins
@@ -92,6 +93,15 @@ class ConnectServer:
     def metrics(self) -> WorkerMetrics:
         """What is counted, for Prometheus."""
         return WorkerMetrics(self.worker, self.app, self.connections)
+
+    def troubles(self) -> list[str]:
+        """What is not well with the lake's connectors, in words, as the topics of its workers say."""
+        shared = self.worker.shared
+        return shared.configs.look(
+            lambda configs: shared.statuses.look(
+                lambda statuses: list(all_troubles(health_of(configs, statuses, None)))
+            )
+        )
 
     def stop(self) -> None:
         """Ask the server to end, from any thread."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from tidelog.connect.group.units import Unit, topic_of, unit_of
 from tidelog.connect.runtime.worker_settings import WorkerSettings
+from tidelog.connect.store.health import CLIENT
 from tidelog.groups.member.events import COOPERATIVE, Assigned, Failed, Lost, MemberConfig, Revoke
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.membership import Membership
@@ -21,7 +22,7 @@ class WorkerGroup:
     def __init__(self, lake: Lake, settings: WorkerSettings, worker_id: str) -> None:
         config = MemberConfig(
             group_id=settings.group_id,
-            client_id="connect",
+            client_id=CLIENT,
             host=worker_id,
             strategies=(COOPERATIVE,),
             session_timeout_ms=settings.session_timeout_ms,

@@ -97,9 +97,9 @@ class UnitRun(ABC):
     def work(self) -> None:
         """Do the work until `stopping`; what it raises is why the run FAILED."""
 
-    def report(self, state: RunState, trace: str | None = None) -> None:
+    def report(self, state: RunState, trace: str | None = None, *, retries: int = 0) -> None:
         """Write the status."""
-        self.shared.report(self.connector, self.task, state, trace)
+        self.shared.report(self.connector, self.task, state, trace, retries=retries)
 
     def _ended(self) -> None:
         try:

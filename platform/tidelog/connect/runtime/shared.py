@@ -21,7 +21,7 @@ class WorkerShared:
         self.worker_id = worker_id
         self.plugins = plugins
         self.providers = ConfigProviders(settings.properties)
-        self.configs = CompactedTopic(lake, settings.config_topic, 1, ConfigState)
+        self.configs = CompactedTopic(lake, settings.config_topic, 1, ConfigState, ordered=True)
         self.statuses = CompactedTopic(lake, settings.status_topic, settings.status_partitions, StatusState)
         self.offsets = CompactedTopic(lake, settings.offset_topic, settings.offset_partitions, OffsetState)
         self.generation = 0
@@ -29,11 +29,12 @@ class WorkerShared:
         self._tracked: set[tuple[str, str]] = set()
 
     def report(
-        self, connector: str, task: int | None, state: RunState, trace: str | None = None, *, version: str = ""
-    ) -> None:
+        self, connector: str, task: int | None, state: RunState, trace: str | None = None, *, version: str = "",
+        retries: int = 0,
+    ) -> None:  # fmt: skip
         """Write a status, unless a worker of a later generation, or another one that runs it now, has written one."""
         trace = None if trace is None else self.providers.secrets.hidden(trace)
-        status = RunStatus(connector, task, state, self.worker_id, self.generation, trace, version)
+        status = RunStatus(connector, task, state, self.worker_id, self.generation, trace, version, retries)
         if state in (RunState.UNASSIGNED, RunState.FAILED):
             known = self.statuses.look(lambda all_of: all_of.runs.get((connector, task)))
             if known is not None and known.worker_id != self.worker_id and known.generation >= self.generation:

@@ -12,6 +12,7 @@ from tidelog.clients.values.partitions import TopicPartition
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
 from tidelog.connect.data.records import Partition, SinkRecord
 from tidelog.connect.runtime.conversion import Conversion, RawRecord
+from tidelog.connect.runtime.retry_notes import RetryNotes
 from tidelog.connect.runtime.task_figures import TaskFigure
 from tidelog.connect.runtime.tolerance import ErrorStage, RecordFailedError, ToleranceOperator
 from tidelog.connect.spi.sinks import SinkTask
@@ -32,7 +33,10 @@ class DeadLetters(Protocol):
 
 
 class SinkLoop:
-    """One started sink task with its consumer. `step` is called over and over by one thread."""
+    """One started sink task with its consumer. `step` is called over and over by one thread.
+
+    `notes`: are told of puts that fail and are made again.
+    """
 
     def __init__(
         self,
@@ -46,6 +50,7 @@ class SinkLoop:
         now_s: Callable[[], float],
         commit_interval_s: float,
         seen_topic: Callable[[str], None] = lambda _: None,
+        notes: RetryNotes | None = None,
     ) -> None:
         self._task = task
         self._consumer = consumer
@@ -57,6 +62,7 @@ class SinkLoop:
         self._interval_s = commit_interval_s
         self._commit_s = now_s() + commit_interval_s
         self._seen = seen_topic
+        self._notes = notes
         self._offsets: dict[Partition, int] = {}  # of the records after those that were put
         self._raws: dict[tuple[str, int, int], RawRecord] = {}  # of the batch that is being put
         self._held: list[SinkRecord] | None = None  # a batch that is to be put again, and the offsets after it
@@ -148,7 +154,8 @@ class SinkLoop:
         after = {(raw.topic, raw.partition or 0): raw.offset + 1 for raw in map(raw_of, messages)}
         try:
             self._task.put(records)
-        except RetriableConnectError:
+        except RetriableConnectError as error:
+            self._note(error)
             self._held = records
             self._held_offsets = after
             self._consumer.pause(as_partitions(self.assignment))
@@ -164,13 +171,21 @@ class SinkLoop:
         records, after = [one for one in self._held or [] if one.original in self.assignment], self._held_offsets
         try:
             self._task.put(records)
-        except RetriableConnectError:
+        except RetriableConnectError as error:
+            self._note(error)
             return
         self._held = None
+        if self._notes is not None:
+            self._notes.succeeded()
         self._figures.add(TaskFigure.SENT, len(records))
         self._offsets |= {partition: offset for partition, offset in after.items() if partition in self.assignment}
         self._consumer.resume(as_partitions(self.assignment - self.paused))
         self._apply_seeks()
+
+    def _note(self, error: Exception) -> None:
+        self._figures.add(TaskFigure.RETRIES)
+        if self._notes is not None:
+            self._notes.failed(error)
 
     def report(self, record: SinkRecord, error: Exception) -> None:
         """Give up a record that the task could not write (`ErrantRecordReporter`)."""

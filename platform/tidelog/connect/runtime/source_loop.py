@@ -6,6 +6,7 @@ from typing import Any
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
 from tidelog.connect.data.records import SourceRecord
 from tidelog.connect.runtime.conversion import Conversion, RawRecord
+from tidelog.connect.runtime.retry_notes import RetryNotes
 from tidelog.connect.runtime.source_writers import SourceWriter
 from tidelog.connect.runtime.task_figures import TaskFigure
 from tidelog.connect.runtime.tolerance import Pauses, RecordFailedError, ToleranceOperator, is_retriable
@@ -20,7 +21,7 @@ class SourceLoop:
     """One started source task. `step` is called over and over by one thread.
 
     `interval_s`: None commits each poll's records; else those of an interval together. `prepare_topic`: called for each
-    topic before its first record.
+    topic before its first record. `notes`: are told of polls that fail and are made again.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class SourceLoop:
         wait: Callable[[float], bool],
         now_s: Callable[[], float],
         interval_s: float | None = None,
+        notes: RetryNotes | None = None,
     ) -> None:
         self._connector = connector
         self._task = task
@@ -50,16 +52,22 @@ class SourceLoop:
         self._began_s = 0.0
         self._pauses = Pauses(0.1, 10.0)
         self._figures = operator.figures
+        self._notes = notes
 
     def step(self) -> None:
         """Poll once, and write what is due. Raises `ConnectError` and tidelog's errors: the task fails."""
         try:
             records = self._task.poll()
-        except RetriableConnectError:
+        except RetriableConnectError as error:
+            self._figures.add(TaskFigure.RETRIES)
+            if self._notes is not None:
+                self._notes.failed(error)
             self._wait(self._pauses.next())
             records = []
         else:
             self._pauses.reset()
+            if self._notes is not None:
+                self._notes.succeeded()
         if records and not self._pending:
             self._began_s = self._now_s()
         self._figures.add(TaskFigure.POLLED, len(records))

@@ -9,6 +9,7 @@ from tidelog.connect.data.records import Partition
 from tidelog.connect.runtime.conversion import Conversion
 from tidelog.connect.runtime.dead_letters import dead_letters_of
 from tidelog.connect.runtime.plugins import definition_of
+from tidelog.connect.runtime.retry_notes import RetryNotes
 from tidelog.connect.runtime.runs import UnitRun
 from tidelog.connect.runtime.shared import WorkerShared
 from tidelog.connect.runtime.sink_loop import SinkLoop
@@ -40,7 +41,9 @@ class TaskRun(UnitRun):
         self.number = task
         self.config = config
         self.configs: Mapping[str, str] = {key: value for key, value in task_config.items() if key != "task.class"}
-        self._shown: tuple[RunState, str | None] | None = None
+        self._shown: tuple[RunState, str | None, int] | None = None
+        hide = shared.providers.secrets.hidden
+        self._notes = RetryNotes(self._show, shared.lake.clock.elapsed_s, self.named, hide)
         self.figures: TaskFigures | None = None  # once it has started
 
     def _plugin(self) -> type[Connector]:
@@ -58,10 +61,15 @@ class TaskRun(UnitRun):
         conversion = Conversion(self.config, self.shared.lake, operator, self.shared.settings.properties)
         return parsed, operator, conversion
 
-    def _show(self, state: RunState, trace: str | None = None) -> None:
-        if (state, trace) != self._shown:
-            self._shown = state, trace
-            self.report(state, trace)
+    def _show(self, state: RunState, trace: str | None = None, retries: int = 0) -> None:
+        if (state, trace, retries) != self._shown:
+            self._shown = state, trace, retries
+            self.report(state, trace, retries=retries)
+
+    def _show_running(self) -> None:
+        """RUNNING, unless the last try failed: the next one says what becomes of it."""
+        if not self._notes.count:
+            self._show(RunState.RUNNING)
 
     def _track(self, topic: str) -> None:
         self.shared.track_topic(self.connector, self.number, topic)
@@ -108,7 +116,7 @@ class SourceTaskRun(TaskRun):
         loop = SourceLoop(
             self.connector, task, conversion, writer, operator, prepare_topic=prepare, wait=self.wait,
             now_s=self.shared.lake.clock.elapsed_s,
-            interval_s=parsed["transaction.boundary.interval.ms"] / 1000 if interval else None,
+            interval_s=parsed["transaction.boundary.interval.ms"] / 1000 if interval else None, notes=self._notes,
         )  # fmt: skip
         try:
             task.start(self.configs, self)
@@ -118,7 +126,7 @@ class SourceTaskRun(TaskRun):
                     self._show(RunState.PAUSED)
                     self.wait_for_change(_IDLE_S)
                     continue
-                self._show(RunState.RUNNING)
+                self._show_running()
                 loop.step()
             loop.flush()
         finally:
@@ -151,7 +159,7 @@ class SinkTaskRun(TaskRun):
         consumer = Consumer(self._consumer_config())
         self._loop = loop = SinkLoop(
             task, consumer, conversion, operator, letters, wait=self.wait, now_s=self.shared.lake.clock.elapsed_s,
-            commit_interval_s=settings.flush_interval_s, seen_topic=self._track,
+            commit_interval_s=settings.flush_interval_s, seen_topic=self._track, notes=self._notes,
         )  # fmt: skip
         try:
             task.start(self.configs, self)
@@ -171,9 +179,9 @@ class SinkTaskRun(TaskRun):
                 self._show(RunState.PAUSED)
                 loop.idle()
                 continue
-            if self._shown == (RunState.PAUSED, None):
+            if self._shown == (RunState.PAUSED, None, 0):
                 loop.go_on()
-            self._show(RunState.RUNNING)
+            self._show_running()
             loop.step()
 
     def _consumer_config(self) -> dict[str, Any]:

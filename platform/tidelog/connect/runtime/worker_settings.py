@@ -16,7 +16,8 @@ WORKER_KEYS = (
     .define("group.id", ConfigKind.STRING, "connect-cluster", Importance.HIGH, "Which workers share connectors.")
     .define("config.storage.topic", ConfigKind.STRING, "connect-configs", _LOW, "The topic of configurations.")
     .define("offset.storage.topic", ConfigKind.STRING, "connect-offsets", _LOW, "The topic of source offsets.")
-    .define("offset.storage.partitions", ConfigKind.INT, 25, _LOW, "Its partitions.", validator=between(1))
+    .define("offset.storage.partitions", ConfigKind.INT, 1, _LOW,
+            "Its partitions: a flush writes a file to each that it has offsets for.", validator=between(1))
     .define("status.storage.topic", ConfigKind.STRING, "connect-status", _LOW, "The topic of statuses.")
     .define("status.storage.partitions", ConfigKind.INT, 5, _LOW, "Its partitions.", validator=between(1))
     .define("exactly.once.source.support", ConfigKind.STRING, "enabled", _LOW,
@@ -46,7 +47,7 @@ class WorkerSettings:
     group_id: str = "connect-cluster"
     config_topic: str = "connect-configs"
     offset_topic: str = "connect-offsets"
-    offset_partitions: int = 25
+    offset_partitions: int = 1
     status_topic: str = "connect-status"
     status_partitions: int = 5
     exactly_once: bool = True

@@ -40,13 +40,15 @@ F = TypeVar("F", bound=TopicFold)
 class CompactedTopic(Generic[F]):
     """A compacted topic and the fold of it. All methods may be called from many threads.
 
-    The topic is made by the first record, with `partitions`; one that is there keeps its own.
+    The topic is made by the first record, with `partitions`; one that is there keeps its own, unless it is `ordered`:
+    then it must have one.
     """
 
-    def __init__(self, lake: Lake, name: str, partitions: int, fold: Callable[[], F]) -> None:
+    def __init__(self, lake: Lake, name: str, partitions: int, fold: Callable[[], F], *, ordered: bool = False) -> None:
         self._lake = lake
         self.name = name
         self._partitions = partitions
+        self._ordered = ordered
         self._new = fold
         self._lock = threading.RLock()
         self._topic: Topic | None = None
@@ -136,7 +138,7 @@ class CompactedTopic(Generic[F]):
                 f"Topic '{self.name}' has not cleanup.policy=compact: what workers need would be deleted by its age."
                 " Set cleanup.policy=compact."
             )
-        if self._partitions == 1 and state.partitions != 1:
+        if self._ordered and state.partitions != 1:
             raise InvalidConfigError(
                 f"Topic '{self.name}' has {state.partitions} partitions: it has one, which orders it. Give the workers"
                 " another topic."

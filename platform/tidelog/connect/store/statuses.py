@@ -2,8 +2,10 @@
 
 | key | value |
 |---|---|
-| `status-connector-X`, `status-task-X-N` | `{"state", "trace", "worker_id", "generation", "version"}`, null: gone |
+| `status-connector-X`, `status-task-X-N` | `{"state", "trace", "worker_id", "generation", "version"}`; null: gone |
 | `status-topic-T:connector-X` | `{"topic": {"name", "connector", "task", "discoverTimestamp"}}` (KIP-558), or null |
+
+A status has "retries", too, while a task is tried again.
 """
 
 import json
@@ -31,7 +33,10 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """The status of a connector (`task` None) or of a task, as its worker wrote it. `trace`: why it is FAILED."""
+    """The status of a connector (`task` None) or of a task, as its worker wrote it.
+
+    `trace`: why it is FAILED, or RESTARTING. `retries`: how often in a row it was tried again, as of then.
+    """
 
     connector: str
     task: int | None
@@ -40,6 +45,7 @@ class RunStatus:
     generation: int = 0
     trace: str | None = None
     version: str = ""
+    retries: int = 0
 
     @property
     def key(self) -> str:
@@ -51,6 +57,7 @@ class RunStatus:
         found = {
             "state": str(self.state), "trace": self.trace, "worker_id": self.worker_id,
             "generation": self.generation, "version": self.version,
+            **({"retries": self.retries} if self.retries else {}),
         }  # fmt: skip
         return json.dumps(found, separators=(",", ":")).encode()
 
@@ -62,6 +69,8 @@ class RunStatus:
             found["version"] = self.version
         if self.trace is not None:
             found["trace"] = self.trace
+        if self.retries:
+            found["retries"] = self.retries
         return found
 
 
@@ -108,11 +117,12 @@ class StatusState:
         except (ValueError, RecursionError):
             return
         if isinstance(found, Mapping) and found.get("state") in RunState.__members__:
-            generation, trace = found.get("generation"), found.get("trace")
+            generation, trace, retries = found.get("generation"), found.get("trace"), found.get("retries")
             self.runs[run] = RunStatus(
                 run[0], run[1], RunState(found["state"]), str(found.get("worker_id", "")),
                 generation if isinstance(generation, int) else 0,
                 trace if isinstance(trace, str) else None, str(found.get("version") or ""),
+                retries if isinstance(retries, int) else 0,
             )  # fmt: skip
 
     def of(self, connector: str, task: int | None) -> RunStatus:

@@ -4,6 +4,7 @@ import threading
 from typing import Any, Final
 
 from tidelog.check.lake import check_lake
+from tidelog.connect.store.health import connector_health
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.console import Console
 from tidelog.console.base.errors import bad
@@ -48,7 +49,10 @@ class ConsoleDoctor:
                     return Lake(lake.uri, False, storage=storage, clock=lake.clock)
 
                 tried = not self._console.settings.read_only
-                facts = gather(lake.uri, lambda: lake.storage, opened, lake.clock, lake.ids, try_store=tried)
+                facts = gather(
+                    lake.uri, lambda: lake.storage, opened, lake.clock, lake.ids, try_store=tried,
+                    connectors=connector_health,
+                )  # fmt: skip
                 self._found = [
                     {"rule": one.rule, "level": one.level.value, "what": one.what, "do": one.do}
                     for one in examined(facts)

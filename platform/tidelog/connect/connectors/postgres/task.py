@@ -65,11 +65,9 @@ class PostgresTask(SourceTask):
                     f"{error} It was tried {self._failures} times, which is more than errors.max.retries allows."
                     " Restart the task once the server answers."
                 ) from error
-            if self._failures == 1:
-                # The worker logs it, and asks again with backoff.
-                raise
-            self._context.wait(self._settings.retry_s)
-            return []
+            if self._failures > 1:
+                self._context.wait(self._settings.retry_s)
+            raise  # the worker says so in the task's status, and asks again with backoff
         self._failures = 0
         if records:
             self._outstanding = True
