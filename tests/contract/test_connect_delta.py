@@ -1,5 +1,6 @@
 """The Delta sink: merges by key, tombstones, schemas that grow, and crashes around a commit."""
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -194,3 +195,37 @@ def test_storage_options_are_pairs():
     assert storage_options(["a=b", "c=d=e"]) == {"a": "b", "c": "d=e"}
     with pytest.raises(ConnectConfigError, match="name=value"):
         storage_options(["a"])
+
+
+WIDE = struct_of({"id": INT32, "total": INT64.as_optional()})
+NARROW = struct_of({"id": INT32, "total": INT32.as_optional()})
+
+
+def total(offset, key, value, schema):
+    return sink_record(schema, {"id": key, "total": value}, offset=offset).but(key={"id": key}, key_schema=KEY)
+
+
+@pytest.mark.parametrize("merge", ["true", "false"])
+def test_a_type_that_grew_is_written_while_it_fits_and_then_said_with_what_to_do(tmp_path, merge):
+    task, _ = started_sink(DeltaSink, config(tmp_path, merge=merge), [P0])
+    task.put([total(0, 1, 5, NARROW)])
+    task.put([total(1, 2, 7, WIDE)])
+    assert rows(tmp_path, "id", "total") == [(1, 5), (2, 7)]
+    with pytest.raises(ConnectError, match=r"Column total of the table .* is int, .* 2147483648: .* bigint") as failure:
+        task.put([total(2, 3, 2**31, WIDE)])
+    assert not isinstance(failure.value, RetriableConnectError)
+    assert "enableTypeWidening" in str(failure.value)
+    assert rows(tmp_path, "id", "total") == [(1, 5), (2, 7)]
+
+
+def test_a_table_with_columns_that_spark_widened_is_refused_and_not_tried_again(tmp_path):
+    task, _ = started_sink(DeltaSink, config(tmp_path), [P0])
+    task.put([total(0, 1, 5, NARROW)])
+    newest = max((tmp_path / "test" / "_delta_log").glob("*.json"))
+    features = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["typeWidening"],
+                "writerFeatures": ["typeWidening", "appendOnly", "invariants"]}  # fmt: skip
+    entry = newest.with_name(f"{int(newest.stem) + 1:020}.json")
+    entry.write_text("\n".join(map(json.dumps, [{"commitInfo": {"timestamp": 1}}, {"protocol": features}])))
+    with pytest.raises(ConnectError, match="SparkDeltaSink") as failure:
+        task.put([total(1, 2, 6, NARROW)])
+    assert not isinstance(failure.value, RetriableConnectError)

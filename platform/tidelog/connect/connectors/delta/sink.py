@@ -5,12 +5,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError, SchemaMismatchError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from tidelog.connect.config.definition import ConfigDef
 from tidelog.connect.config.values import ConnectConfigError
 from tidelog.connect.connectors.arrow_values import arrow_table
 from tidelog.connect.connectors.delta.changes import KeyedChange, change_of, columns_of, newest_changes
+from tidelog.connect.connectors.delta.growth import check_growth
 from tidelog.connect.connectors.delta.keys import DELTA_KEYS
 from tidelog.connect.data.errors import ConnectError, DataError, RetriableConnectError
 from tidelog.connect.data.records import Partition, SinkRecord
@@ -21,6 +22,8 @@ from tidelog.log.base.clock import Clock, SystemClock
 _VERSION: Final = "1.0"
 _DELETED: Final = "__tidelog_deleted"
 _APP: Final = "tidelog-connect"
+# What deltalake says of a table with features that it doesn't know.
+_UNSUPPORTED: Final = "Unsupported table features"
 
 
 class DeltaSinkTask(SinkTask):
@@ -93,9 +96,16 @@ class DeltaSinkTask(SinkTask):
             if changes:
                 self._write(table, location, changes, offsets)
                 self._committed |= {(location, one): offset for one, offset in offsets.items()}
+        except ConnectError:
+            raise
         except (CommitFailedError, OSError) as error:
+            if _UNSUPPORTED in str(error):
+                raise ConnectError(
+                    f"The table {location} has features that DeltaSink can't write: {error}. Use SparkDeltaSink for it"
+                    " (typeWidening: a column was widened), or make a table without them."
+                ) from error
             raise RetriableConnectError(f"The commit to {location} failed: {error}. It is tried again.") from error
-        except (DeltaError, SchemaMismatchError, pa.ArrowException) as error:
+        except Exception as error:  # deltalake raises bare ones, too, for values that it can't cast
             raise ConnectError(
                 f"The table {location} refused a commit: {error}. Correct the records or the table."
             ) from error
@@ -142,8 +152,10 @@ class DeltaSinkTask(SinkTask):
             if not self._values["auto.create"]:
                 raise ConnectError(f"There is no Delta table at {location}. Create it, or set auto.create=true.")
             table = DeltaTable.create(location, columns, mode="ignore", storage_options=self._options)
-        known = {field.name for field in table.schema().fields}
-        if not known.issuperset(columns.names) and not self._values["auto.evolve"]:
+        types = {field.name: getattr(field.type, "type", "") for field in table.schema().fields}
+        check_growth(location, types, changes)
+        known = types.keys()
+        if not known >= {*columns.names} and not self._values["auto.evolve"]:
             missing = [name for name in columns.names if name not in known]
             raise ConnectError(f"{location} has no column {missing[0]!r}. Add it, or set auto.evolve=true.")
         if self._values["merge"]:

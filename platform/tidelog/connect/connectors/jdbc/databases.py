@@ -152,10 +152,26 @@ def checked_connection(engine: Engine, attempts: int) -> None:
                 ) from error
 
 
+# Of a statement, in an error.
+_MOST_SHOWN: Final = 500
+
+
 def failure_of(error: sa.exc.DBAPIError, doing: str) -> ConnectError:
     """What a failed statement means: lost connections and conflicts are worth another try, others are not."""
     kind = RetriableConnectError if is_passing(error) else ConnectError
-    return kind(f"The database refused {doing}: {error.orig}.")
+    return kind(f"The database refused {doing}: {refusal_of(error)}")
+
+
+def refusal_of(error: sa.exc.DBAPIError) -> str:
+    """What the driver says, the table and column where the server names them, and the statement without its values."""
+    found = getattr(error.orig, "diag", None)
+    parts = (getattr(found, name, None) for name in ("schema_name", "table_name", "column_name"))
+    where = ".".join(one for one in parts if one)
+    statement = " ".join((error.statement or "").split())[:_MOST_SHOWN]
+    return (
+        f"{str(error.orig).strip().rstrip('.')}.{f' It is about {where}.' if where else ''}"
+        f"{f' Statement: {statement}' if statement else ''}"
+    )
 
 
 def is_passing(error: sa.exc.DBAPIError) -> bool:

@@ -13,6 +13,7 @@ from tidelog.connect.connectors.jdbc.databases import (
     engine_of,
     failure_of,
     is_passing,
+    refusal_of,
     time_zone,
     written_name,
 )
@@ -80,10 +81,10 @@ class JdbcSinkTask(SinkTask):
             if is_passing(error) and self._failures <= self._values["max.retries"]:
                 self._context.retry_after(self._values["retry.backoff.ms"] / 1000)
                 raise RetriableConnectError(
-                    f"The database refused a batch: {error.orig}. It is tried again."
+                    f"The database refused a batch: {refusal_of(error)} It is tried again."
                 ) from error
             raise ConnectError(
-                f"The database refused a batch: {error.orig}. Correct it, and restart the task."
+                f"The database refused a batch: {refusal_of(error)} Correct it, and restart the task."
             ) from error
         self._failures = 0
 

@@ -17,6 +17,8 @@ _OPTIONS: Final = (
     " -c lc_monetary=C -c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0"
 )
 _CONNECT_TIMEOUT_S: Final = 10
+# Of a statement, in an error.
+_MOST_SHOWN: Final = 500
 # psycopg2 comes without types.
 Connection = Any
 # A session lasts for a moment longer than its connection: it is looked for this many times, 50 ms apart.
@@ -84,6 +86,48 @@ def is_lost(error: Any, connection: Connection) -> bool:
     return bool(connection.closed) or code is None or code[:2] in _OF_LOST_SESSIONS
 
 
+def refused(error: Any, query: str, settings: PostgresSettings) -> ConnectError:
+    """What a refused statement means, with the statement, the table and the column that the server names."""
+    found = error.diag
+    where = ".".join(one for one in (found.schema_name, found.table_name, found.column_name) if one)
+    do = ""
+    if error.pgcode == _REFUSED_RIGHT:
+        do = f" Give the right to {settings.user}: GRANT USAGE ON SCHEMA …, GRANT SELECT ON …, or make it the owner."
+    return ConnectError(
+        f"PostgreSQL refuses a statement of the connector in {settings.shown}: {str(error).strip()}."
+        f"{f' It is about {where}.' if where else ''} Statement: {query[:_MOST_SHOWN]}{do}"
+    )
+
+
+# undefined_object, insufficient_privilege
+_UNDEFINED_OBJECT: Final = "42704"
+_REFUSED_RIGHT: Final = "42501"
+
+
+def stream_failure(error: Any, connection: Connection, settings: PostgresSettings) -> ConnectError:
+    """What an error of the stream means: a connection that broke is made again, what the server refuses is not.
+
+    PostgreSQL looks for the publication only when it decodes a change: its error then comes from the stream.
+    """
+    said = str(error).strip()
+    publication = settings.publication
+    missing = error.pgcode == _UNDEFINED_OBJECT and publication in said
+    if missing or f'publication "{publication}" does not exist' in said:
+        wanted = ", ".join(settings.records.selection.tables) or "…"
+        return ConnectError(
+            f"Publication {publication} is not in database {settings.shown}: {said}. Statement: START_REPLICATION SLOT"
+            f" {settings.slot} … publication_names {publication}. Run CREATE PUBLICATION {quoted(publication)} FOR"
+            f" TABLE {wanted}. It counts from its creation on: to read changes before it, too, drop the slot"
+            " and delete the connector's offsets."
+        )
+    if error.pgcode is None or is_lost(error, connection):
+        return lost(error)
+    return ConnectError(
+        f"PostgreSQL refuses the stream of slot {settings.slot} in {settings.shown}: {said}. Statement:"
+        f" START_REPLICATION SLOT {settings.slot}."
+    )
+
+
 class SlotFacts(NamedTuple):
     """A replication slot as `pg_replication_slots` shows it."""
 
@@ -117,7 +161,7 @@ class Database:
         except module.Error as error:
             if self.connection.closed:
                 raise lost(error) from error
-            raise ConnectError(f"PostgreSQL refuses a statement of the connector: {str(error).strip()}.") from error
+            raise refused(error, query, self._settings) from error
 
     # --- what pgoutput leaves out ----------------------------------------------------------------------------
 

@@ -4,7 +4,15 @@ import select
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tidelog.connect.connectors.postgres.database import Connection, Database, connect, is_lost, lost, psycopg2
+from tidelog.connect.connectors.postgres.database import (
+    Connection,
+    Database,
+    connect,
+    is_lost,
+    lost,
+    psycopg2,
+    stream_failure,
+)
 from tidelog.connect.connectors.postgres.positions import lsn_number
 from tidelog.connect.connectors.postgres.settings import PostgresSettings
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
@@ -48,6 +56,7 @@ class ChangeStream:
 
     def __init__(self, settings: PostgresSettings) -> None:
         self._module = psycopg2()
+        self._settings = settings
         self._connection = connect(settings, replication=True)
         self._cursor = self._connection.cursor()
         options = {"proto_version": "1", "publication_names": _name_list(settings.publication)}
@@ -70,15 +79,12 @@ class ChangeStream:
                 ) from error
             if gone:
                 raise RetriableConnectError(f"PostgreSQL's stream broke as it began: {str(error).strip()}.") from error
-            raise ConnectError(
-                f"PostgreSQL does not stream from slot {settings.slot} with publication {settings.publication}:"
-                f" {str(error).strip()}."
-            ) from error
+            raise stream_failure(error, self._connection, settings) from error
 
     def messages(self, most: int, wait_s: float) -> Iterator[tuple[int, bytes]]:
         """(LSN, message), `most` at most: those that are there, or the first that come within a time.
 
-        Raises `RetriableConnectError` when the connection is lost.
+        Raises `RetriableConnectError` when the connection is lost, `ConnectError` for what the server refuses.
         """
         read = self._cursor.read_message
         try:
@@ -92,8 +98,8 @@ class ChangeStream:
                 if most <= 0:
                     return
                 message = read()
-        except (self._module.OperationalError, self._module.DatabaseError, self._module.InterfaceError) as error:
-            raise lost(error) from error
+        except self._module.Error as error:
+            raise stream_failure(error, self._connection, self._settings) from error
 
     @property
     def sent_lsn(self) -> int:
