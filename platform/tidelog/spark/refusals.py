@@ -48,15 +48,15 @@ def name_tidelog_first() -> None:
     if getattr(convert, "names_tidelog", False):
         return
 
-    def converted(error: Any) -> CapturedException:
-        found = convert(error)
-        said = getattr(found, "_desc", None)
-        sentence = why_refused(said) if isinstance(said, str) else None
+    def converted(e: Any) -> CapturedException:
+        found = convert(e)
+        said = str(getattr(found, "_desc", ""))
+        sentence = why_refused(said)
         if sentence is None or said.startswith(sentence):
             return found
         if isinstance(found, UnknownException):
             # PySpark would raise Py4J's error in its place, which shows Java's stack and no sentence.
-            found = UnsupportedOperationException(origin=error)
+            found = UnsupportedOperationException(origin=e)
             said = found._desc
         found._desc = f"{sentence}\n{said}"
         return found
