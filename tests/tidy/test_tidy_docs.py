@@ -129,7 +129,9 @@ def test_every_rule_has_its_own_number_and_its_failure():
 
 
 @pytest.mark.parametrize(
-    ("name", "tables"), [(CONFIGURATION, configuration_tables), (KAFKAS_FILES, kafka_tables)], ids=str
+    ("name", "tables"),
+    [(CONFIGURATION, configuration_tables), (KAFKAS_FILES, kafka_tables)],
+    ids=[CONFIGURATION, KAFKAS_FILES],
 )
 def test_the_tables_of_keys_are_up_to_date(name, tables):
     page = (ROOT / name).read_text(encoding="utf-8")
