@@ -15,6 +15,7 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/cli/broker/views.py": "how brokers are shown, as in the other families of commands",
     "platform/tidelog/cli/consume/metrics.py": "needs prometheus_client, which consuming does not",
     "platform/tidelog/commands/maintain_metrics.py": "needs prometheus_client, which maintaining does not",
+    "platform/tidelog/log/read_on.py": "a rule about time, which topics and tests of what lasts go by",
     "platform/tidelog/check/transactions.py": "a kind of finding, as the other modules of checks",
     "platform/tidelog/check/values.py": "a kind of finding, as the other modules of checks",
     "platform/tidelog/console/guard.py": "which requests may come from a page, apart from routing",

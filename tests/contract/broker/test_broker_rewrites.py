@@ -1,4 +1,4 @@
-"""What a rewrite took away, no consumer of a broker that had it in memory gets: librdkafka's, anew and amid."""
+"""What a rewrite took away no consumer of a broker gets any more that had it in memory: librdkafka's."""
 
 from collections.abc import Iterator
 
@@ -63,5 +63,5 @@ def test_records_that_a_rewrite_took_away_are_gone_for_consumers_of_a_broker(lak
         TAKE_RECORDS_AWAY[kind](lake, "t")
         left = read_offsets(lake, "t")
         assert len(left) < len(before)
-        eventually(lambda: read(address, 0) == left, "a consumer that begins anew gets what the log holds")
+        eventually(lambda: read(address, 0) == left, "a new consumer gets what the log holds")
         assert read(address, MIDDLE) == [one for one in left if one[0] >= MIDDLE]

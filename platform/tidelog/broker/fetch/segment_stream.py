@@ -24,7 +24,7 @@ MOST_SEGMENTS: Final = 128
 PLANNED_OFFSETS: Final = 1_000_000
 # Of an encoded batch, before it is packed.
 BATCH_BYTES: Final = 256 * 1024
-# A batch of so much holds one record. It is more than a consumer asks for of a partition by default.
+# A batch of this size holds one record. It is more than a consumer asks for of a partition by default.
 LARGE_BYTES: Final = 1024 * 1024
 _AS_IT_CAME: Final = ("gzip", "snappy", "lz4")
 _OFFSET: Final = RECORDS.get_field_index("offset")

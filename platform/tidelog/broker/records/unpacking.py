@@ -27,7 +27,7 @@ _MOST_SNAPPY_GROWTH = 22
 # Producers write one member; each further one costs a copy of all that follows it.
 _MOST_MEMBERS = 64
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
-# No batch of a client has so many bytes: its size is an INT.
+# More than any batch of a client has: its size is an INT.
 _MOST_REPACKED: Final = 2**31 - 1
 
 

@@ -170,7 +170,7 @@ class Cursor:
         return self._planned_at
 
     def _is_rewritten(self) -> bool:
-        """Whether what is open was rewritten since its reading was planned: then it is read anew from the position."""
+        """Whether what is open was rewritten since its reading was planned: then it is read again from the position."""
         topic = self.log.topic
         if topic is None or not self.is_open:
             return False

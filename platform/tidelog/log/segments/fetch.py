@@ -58,7 +58,7 @@ def plan_fetch(state: TopicState, topic: str, partition: int, start: int | None,
 
 
 def renewed(state: TopicState, topic: str, plan: FetchPlan) -> FetchPlan | None:
-    """The plan anew, where a part of it was rewritten since it was made; None where all of it is as it was.
+    """A new plan, where a part of it was rewritten since it was made; None where all of it is as it was.
 
     What was deleted meanwhile is left out.
     """

@@ -22,7 +22,7 @@ class Rewrite(NamedTuple):
     end: int
 
 
-class _File(Protocol):
+class _CountedFile(Protocol):
     """A segment, as far as it counts here."""
 
     @property
@@ -97,7 +97,7 @@ def _any(rewrites: Iterable[Rewrite], partition: int, first: int, end: int) -> b
 
 
 def rewrites_of(
-    version: int, removed: Mapping[int, Sequence[_File]], added: Mapping[int, Sequence[_File]]
+    version: int, removed: Mapping[int, Sequence[_CountedFile]], added: Mapping[int, Sequence[_CountedFile]]
 ) -> Iterator[Rewrite]:
     """What an entry that took segments out rewrote, by partition.
 
@@ -116,7 +116,7 @@ def rewrites_of(
         yield from (Rewrite(version, partition, first, end) for first, end in ranges)
 
 
-def _runs(files: Sequence[_File]) -> Iterator[tuple[int, int, Sequence[_File]]]:
+def _runs(files: Sequence[_CountedFile]) -> Iterator[tuple[int, int, Sequence[_CountedFile]]]:
     """(first, end, files) of segments that lie side by side."""
     begin = 0
     for at in range(1, len(files) + 1):
@@ -125,7 +125,7 @@ def _runs(files: Sequence[_File]) -> Iterator[tuple[int, int, Sequence[_File]]]:
             begin = at
 
 
-def _hold_the_same(before: Sequence[_File], after: Sequence[_File]) -> bool:
+def _hold_the_same(before: Sequence[_CountedFile], after: Sequence[_CountedFile]) -> bool:
     counts = [[s.records for s in files] for files in (before, after)]
     known = [[count for count in own if count is not None] for own in counts]
     return counts == known and sum(known[0]) == sum(known[1])

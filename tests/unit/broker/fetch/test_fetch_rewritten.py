@@ -55,7 +55,7 @@ def remember(requests, lake, how):
 
 @KINDS
 @pytest.mark.parametrize("how", ["produced", "read"])
-def test_a_consumer_that_begins_anew_and_one_amid_get_what_the_log_holds(lake, requests, kind, how):
+def test_a_consumer_that_begins_again_and_one_amid_get_what_the_log_holds(lake, requests, kind, how):
     before = remember(requests, lake, how)
     assert before == read_offsets(lake, "t")
     TAKE_RECORDS_AWAY[kind](lake, "t")
@@ -80,7 +80,7 @@ def test_a_merge_leaves_what_is_remembered(lake, requests, how):
 
 
 @KINDS
-def test_a_stream_of_segments_that_is_open_is_begun_anew(lake, requests, kind, monkeypatch):
+def test_a_stream_of_segments_that_is_open_is_begun_again(lake, requests, kind, monkeypatch):
     """It was planned before the rewrite, and holds files that are not of the topic any more."""
     monkeypatch.setattr("tidelog.broker.fetch.segment_stream.MOST_SEGMENTS", 1)
     monkeypatch.setattr("tidelog.broker.fetch.fetching.Fetching._read_ahead", lambda *_: None)
@@ -119,7 +119,7 @@ def test_a_topic_that_is_deleted_is_forgotten(lake, requests):
     assert not requests.broker._context.cache.size
 
 
-def test_a_topic_that_is_made_anew_is_forgotten_too(lake, requests):
+def test_a_topic_that_is_made_again_is_forgotten_too(lake, requests):
     remember(requests, lake, "read")
     lake.delete_topic("t")
     lake.create_topic("t", 1)

@@ -111,7 +111,7 @@ def test_records_are_packed_by_any_codec_however_little_that_gains(codec):
 
 @pytest.mark.parametrize("target", range(5))
 @pytest.mark.parametrize("codec", range(5))
-def test_a_batch_is_packed_anew_and_is_else_as_it_was(codec, target):
+def test_a_batch_is_packed_again_and_is_else_as_it_was(codec, target):
     sent = sent_batch(b"a" * 300, b"b", codec=codec, producer=(7, 1, 5), headers=[("h", b"1")])
     made = bytes(repacked(sent, target))
     header = header_of(made)

@@ -58,7 +58,7 @@ def test_a_consumer_amid_gets_what_the_log_holds_by_then(lake: Lake, kind: str) 
 
 
 @KINDS
-def test_a_consumer_that_begins_anew_gets_what_the_log_holds(lake: Lake, kind: str) -> None:
+def test_a_consumer_that_begins_again_gets_what_the_log_holds(lake: Lake, kind: str) -> None:
     TAKE_RECORDS_AWAY[kind](lake, "t")
     with consumer(lake, enable_auto_commit=False) as reader:
         reader.assign([TopicPartition("t", 0)])

@@ -442,7 +442,7 @@ def test_an_idle_loop_neither_lists_nor_looks_often(tmp_path: Path, lake: Lake) 
 
 
 @pytest.mark.parametrize("kind", TAKE_RECORDS_AWAY)
-def test_what_is_open_is_read_anew_once_it_is_rewritten(lake: Lake, loop: FetchLoop, kind: str) -> None:
+def test_what_is_open_is_read_again_once_it_is_rewritten(lake: Lake, loop: FetchLoop, kind: str) -> None:
     fill_rounds(lake)
     session = loop.session()
     session.put("t", 0, 0)
