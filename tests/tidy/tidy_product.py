@@ -21,6 +21,7 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/console/guard.py": "which requests may come from a page, apart from routing",
     "platform/tidelog/log/config/refused.py": "a table of keys and reasons, as kafka_brokers beside it",
     "platform/tidelog/connect/api/guard.py": "the right that each route needs, apart from routing",
+    "platform/tidelog/connect/runtime/foreign_connectors.py": "a table of others' connectors, apart from loading",
     "platform/tidelog/connect/connectors/jdbc/sink_keys.py": "a connector's keys, as the other connectors have them",
     "platform/tidelog/web/request_ids.py": "ids of requests, apart from starting and stopping servers",
     "platform/tidelog/connect/connectors/spark/supervision.py": "rules of restarts, without processes",

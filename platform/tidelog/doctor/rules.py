@@ -319,7 +319,7 @@ def _slot_inactive(facts: LakeFacts) -> Iterator[tuple[str, str]]:
             continue
         whose = f"of connector '{one.connector}'" if one.connector else "of no connector of this lake"
         yield (
-            f"Replication slot {one.slot} in {one.database}, {whose}, is read by nobody and keeps"
+            f"Replication slot {one.slot} in {one.database}, {whose}, has no reader and keeps"
             f" {one.held_bytes / 2**20:,.0f} MiB of PostgreSQL's log: its disk fills.",
             f"Let its connector run again; a slot that is not needed any more goes by SELECT"
             f" pg_drop_replication_slot('{one.slot}').",

@@ -33,7 +33,7 @@ def test_configurations_are_shown():
 
 
 def without_places(value):
-    """An envelope without what says where the change was, which is kept without the values that each run has anew."""
+    """An envelope without what says where the change was, kept without the values of one run."""
     if value is None:
         return None
     kept = ("before", "after", "op")

@@ -106,7 +106,7 @@ ILL = {
     ),
     "slot-inactive": (
         replace(WELL, slots=(SlotHealth("old", "db:5432/shop", "", active=False, held_bytes=2 * GIB),)),
-        "slot old in db:5432/shop, of no connector of this lake, is read by nobody and keeps 2,048 MiB",
+        "slot old in db:5432/shop, of no connector of this lake, has no reader and keeps 2,048 MiB",
         "pg_drop_replication_slot('old')",
     ),
     "mirror-silent": (
