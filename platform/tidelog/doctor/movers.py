@@ -1,4 +1,4 @@
-"""What the doctor is told of that moves data in and out of a lake: connectors, replication slots, its mirror."""
+"""What the doctor knows of what moves data in and out of a lake: connectors, replication slots, its mirror."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

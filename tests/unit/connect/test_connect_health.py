@@ -98,7 +98,7 @@ def test_a_worker_that_is_gone_is_seen_by_its_lease(tmp_path, monkeypatch):
         rest.ok("PUT", "/connectors/c/config", config, 201)
         eventually(lambda: rest.states("c") == ["RUNNING", "RUNNING"], "the connector runs")
         assert seen(rest.lake) == {}
-        # No worker was heard of for some minutes: all leases are as old as that, whoever wrote them.
+        # No worker was heard of for some minutes: all leases are as old as that.
         monkeypatch.setattr("tidelog.connect.store.health._SILENT_MS", -1)
         assert seen(rest.lake)["c"].silent == {"connector": "127.0.0.1:8083", "task 0": "127.0.0.1:8083"}
     finally:

@@ -27,7 +27,7 @@ _AS_BEFORE: Final = " A Debezium that runs elsewhere can go on: it writes throug
 
 
 def nearest_to(wanted: str, known: Iterable[type[Connector]]) -> str:
-    """What to say to one who named a connector that isn't there: " …" or ""."""
+    """What to say of a name that no connector has: " …" or ""."""
     plugins = list(known)
     if wanted.startswith(_PACKAGE):
         found = _DEBEZIUM.get(wanted.removeprefix(_PACKAGE))

@@ -35,7 +35,7 @@ class DeadLetters(Protocol):
 class SinkLoop:
     """One started sink task with its consumer. `step` is called over and over by one thread.
 
-    `notes`: are told of puts that fail and are made again.
+    `notes`: is notified of puts that fail and are made again.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ class SourceLoop:
     """One started source task. `step` is called over and over by one thread.
 
     `interval_s`: None commits each poll's records; else those of an interval together. `prepare_topic`: called for each
-    topic before its first record. `notes`: are told of polls that fail and are made again.
+    topic before its first record. `notes`: is notified of polls that fail and are made again.
     """
 
     def __init__(
