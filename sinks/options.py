@@ -44,7 +44,7 @@ _KAFKA_PARTITIONERS = {
 }
 
 NO_OVERWRITE = (
-    "tidelog: save mode Overwrite is not allowed, as a topic is a log: write with .mode('append'). To begin anew,"
+    "tidelog: save mode Overwrite is not allowed, as a topic is a log: write with .mode('append'). To begin again,"
     " delete the topic's records first ('tidelog topic delete-records'), or write to another topic."
 )
 

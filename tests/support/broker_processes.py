@@ -25,7 +25,7 @@ class BrokerCommand:
     """A process of `tidelog broker start --format json`, of another family, or of `console`, which has no `start`.
 
     Its streams are read as they come. `start`: `subprocess.Popen` where the true command is what is tested.
-    A broker maintains its lake where it is told to (`--maintain`), or `as_usual`.
+    A broker maintains its lake where it is asked to (`--maintain`), or `as_usual`.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ def serve(address: str) -> None:
     """Fork a process for each request, until stdin ends."""
     for name in (*_IMPORTED, *_RUN):
         importlib.import_module(name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a process ended
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no caller asks how a process ended
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         listening.bind(address)
         listening.listen(64)

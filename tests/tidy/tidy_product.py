@@ -12,7 +12,6 @@ SMALL_MODULE_LINES = 60
 # Modules below 60 lines that only one module of their own folder imports, and why each is one all the same.
 SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/broker/groups/finding.py": "an API about the cluster, beside those about groups",
-    "platform/tidelog/cli/broker/views.py": "how brokers are shown, as in the other families of commands",
     "platform/tidelog/cli/consume/metrics.py": "needs prometheus_client, which consuming does not",
     "platform/tidelog/commands/maintain_metrics.py": "needs prometheus_client, which maintaining does not",
     "platform/tidelog/log/read_on.py": "a rule about time, which topics and tests of what lasts go by",

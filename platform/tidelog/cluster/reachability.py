@@ -1,4 +1,4 @@
-"""Whether brokers that are said to run can be reached: the last one to die has nobody to note that it is gone."""
+"""Whether brokers that are said to run can be reached: when the last one dies, no other notes that it is gone."""
 
 import socket
 from collections.abc import Iterable

@@ -15,7 +15,7 @@ from tidelog.commands.options import Session
 
 logger = logging.getLogger(__name__)
 
-# Who runs the command, in place of the operating system's user: a service's own name, say.
+# The user of a command, in place of the operating system's user: a service's own name, say.
 PRINCIPAL_VARIABLE: Final = "TIDELOG_PRINCIPAL"
 # Of these options no line says more than that they were given: they are secret, or what is to be erased.
 _HIDDEN: Final = frozenset({"password", "password_file", "keys", "key_file", "from_option", "registry_user_file"})
@@ -67,7 +67,7 @@ def note_change(call: Session, command: str, given: Mapping[str, Any], outcome: 
 
 
 def principal() -> str:
-    """Who runs the command: what the environment says, else the operating system's user."""
+    """The user of the command: what the environment says, else the operating system's user."""
     named = os.environ.get(PRINCIPAL_VARIABLE)
     if named:
         return named if ":" in named else f"User:{named}"

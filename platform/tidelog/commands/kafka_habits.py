@@ -39,7 +39,7 @@ _INSTEAD: Final = {
         "--list": "'tidelog acl list' lists ACLs.",
         "--add": "'tidelog acl add --principal User:NAME --operation read --topic NAME' adds an ACL.",
         "--remove": "'tidelog acl remove' takes the same options as 'tidelog acl add'.",
-        "--allow-principal": "'--principal User:NAME' names who is allowed; with --deny, who is not.",
+        "--allow-principal": "'--principal User:NAME' names the user that is allowed, or refused with --deny.",
     },
     "transaction": {
         "--transactional-id": "The id is an argument, as in 'tidelog transaction describe ID'.",

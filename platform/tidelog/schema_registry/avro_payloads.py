@@ -149,7 +149,7 @@ def _must_be_measured(root: _Type) -> bool:
 
 def _is_risky(node: _Type) -> bool:
     if node.is_known:
-        return False  # whoever came first has said so
+        return False  # the first to find it has said so
     if node.is_open:
         return True
     node.is_open = True

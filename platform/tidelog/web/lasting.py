@@ -58,7 +58,7 @@ async def _closed(iterator: AsyncIterator[Any], ahead: asyncio.Task[Any] | None)
         ahead.cancel()
         await asyncio.wait([ahead])
         if not ahead.cancelled():
-            ahead.exception()  # or asyncio would say that nobody looked at it
+            ahead.exception()  # or asyncio would say that it was never looked at
     if isinstance(iterator, AsyncGenerator):
         await iterator.aclose()
 

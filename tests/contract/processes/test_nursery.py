@@ -107,7 +107,7 @@ def test_what_needs_an_interpreter_of_its_own_is_refused(tmp_path):
         ForkedPython(code("pass"), cwd=tmp_path / "none")
 
 
-# A second fork is asked for, and its answer stands in the socket unread, which resets the connection at the end.
+# A second fork is asked for, and its answer is in the socket unread, which resets the connection at the end.
 AMID_A_FORK = """
 import select, socket, struct
 from support.nursery import _NURSERY

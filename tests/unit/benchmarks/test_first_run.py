@@ -68,7 +68,7 @@ def test_the_jars_that_ivy_fetched(tmp_path: Path) -> None:
     (folder / "ivydata-1.properties").write_text(
         "artifact\\:delta\\#jar\\#jar\\#1.location=https\\://a.example/delta-1.jar\n"
         "artifact\\:ivy\\#ivy\\#xml\\#1.location=https\\://a.example/delta-1.pom\n"
-        "artifact\\:x\\#jar\\#jar\\#2.location=/root/.m2/x.jar\n"
+        "artifact\\:x\\#jar\\#jar\\#2.location=/jars/x.jar\n"
         "artifact\\:delta\\#jar\\#jar\\#1.exists=true\n"
     )
     assert first_run.jar_urls(tmp_path) == {"https://a.example/delta-1.jar", "https://a.example/delta-1.pom"}

@@ -238,7 +238,7 @@ def test_texts_that_tasks_and_save_modes_use() -> None:
         "default topic."
     )
     assert NO_OVERWRITE == (
-        "tidelog: save mode Overwrite is not allowed, as a topic is a log: write with .mode('append'). To begin anew,"
+        "tidelog: save mode Overwrite is not allowed, as a topic is a log: write with .mode('append'). To begin again,"
         " delete the topic's records first ('tidelog topic delete-records'), or write to another topic."
     )
 

@@ -82,19 +82,19 @@ def test_an_answer_whose_reader_leaves_is_closed():
     closed = []
 
     async def run():
+        begun = asyncio.Event()
+
         async def read():
             async for _ in while_it_stands(silent(closed), Asked(1_000)):
-                pass
+                begun.set()
 
         reader = asyncio.create_task(read())
-        await asyncio.sleep(0.01)
+        await begun.wait()
         reader.cancel()
         with pytest.raises(asyncio.CancelledError):
             await reader
-        for _ in range(100):
-            if closed:
-                return
-            await asyncio.sleep(0.001)
+        while not closed:
+            await asyncio.sleep(0)
 
     asyncio.run(run())
     assert closed == [True]

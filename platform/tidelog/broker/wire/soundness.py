@@ -27,10 +27,14 @@ MOST_ELEMENTS: Final = 500_000
 # Kafka's longest string, in the compact form, too.
 _LONGEST_STRING: Final = 2**15 - 1
 _LONGEST_VARINT: Final = 5
-_SIZES: Final = {
-    "bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint16": 2, "uint32": 4, "uint64": 8, "float64": 8,
-    "uuid": 16, "error_code": 2, "timedelta_i32": 4, "timedelta_i64": 8, "datetime_i64": 8,
-}  # fmt: skip
+_KINDS_OF_SIZE: Final = {
+    1: ("bool", "int8"),
+    2: ("int16", "uint16", "error_code"),
+    4: ("int32", "uint32", "timedelta_i32"),
+    8: ("int64", "uint64", "float64", "timedelta_i64", "datetime_i64"),
+    16: ("uuid",),
+}
+_SIZES: Final = {kind: size for size, kinds in _KINDS_OF_SIZE.items() for kind in kinds}
 _MARKS: Final = 1  # a byte says whether an entity that may be null is there
 
 # (bytes, where a part begins, the walk) -> where it ends

@@ -26,7 +26,7 @@ _AUTHORIZERS: Final = (
 )
 # Spelt so much alike, an unknown key is a mistake; another one may be a plugin's.
 _ALIKE: Final = 0.9
-# What a key's name has whose value nobody is to see.
+# What a key's name has whose value stays hidden.
 _SECRET_WORDS: Final = (
     "password",
     "secret",
@@ -196,7 +196,7 @@ def _refusal(bare: str, text: str, path: str) -> str | None:
     if bare == "authorizer.class.name" and text.strip() not in _AUTHORIZERS:
         return (
             f"{path} has {bare}={text.strip()}, whose rights would not hold here: ACLs of the lake do ('tidelog acl"
-            " add'). Take the line out once they say who may do what."
+            " add'). Take the line out once they give each user its rights."
         )
     if bare == "process.roles" and text.strip() and "broker" not in [one.strip() for one in text.split(",")]:
         return (

@@ -23,7 +23,7 @@ from tidelog.retention.report import MaintenanceReport
 # By its name, not the module's, which is __main__ in a process of its own.
 logger = logging.getLogger("tidelog.cli.broker.upkeep")
 
-# A topic that brokers write to gets up to 200 files a second: they are merged at least so often.
+# A topic that brokers write to gets up to 200 files a second: they are merged once in this time, at least.
 MOST_S = 60.0
 # How a report begins that something was not due: most of them, every minute.
 _NOTHING: Final = ("nothing", "no file to delete", "0 offsets of 0 groups")

@@ -23,7 +23,7 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     # Four tasks for each batch write: enough for a bar that moves, and few files.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "84000",
-    # To plan anew after each stage, and to choose files by statistics, takes jobs that last longer than reading all of
+    # To plan again after each stage, and to choose files by statistics, takes jobs that last longer than reading all of
     # these tables.
     "spark.sql.adaptive.enabled": "false",
     "spark.databricks.delta.stats.skipping": "false",

@@ -46,7 +46,7 @@ class Settings:
 
     @classmethod
     def _refusal(cls, name: str) -> str | None:
-        """Why a key that is none here would do nothing; None for one that nobody knows."""
+        """Why a key that is none here would do nothing; None for one that is known nowhere."""
         begun = (why for begin, why in cls.REFUSED_BEGINNINGS.items() if name.startswith(begin))
         return cls.REFUSED.get(name) or next(begun, None)
 
