@@ -9,6 +9,7 @@ import pytest
 from support.brokers import running_broker
 from support.certificates import Authority
 
+from tidelog.access import quotas
 from tidelog.access.access_log import AccessLog
 from tidelog.access.quotas import DEFAULT, Entity, Quota
 from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol, TlsSettings
@@ -16,12 +17,13 @@ from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.lake import Lake
 
 QUESTION = struct.pack(">ihhih", 10, ApiKey.API_VERSIONS, 0, 7, -1)
-# So low that a second connection is too many, however slow the machine is.
+# So low that a second connection is too many, however slow the machine is. A client can set whole numbers only.
 ONE_IN_A_DAY = 1 / 86_400
 
 
 @pytest.fixture
-def lake(tmp_path):
+def lake(tmp_path, monkeypatch):
+    monkeypatch.setattr(quotas, "WHOLE", frozenset())
     with Lake(tmp_path / "lake") as opened:
         opened.create_topic("t")
         log = AccessLog(opened)
