@@ -24,6 +24,7 @@ from tidelog.log.lake import Lake
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.rules.topics import Outcome
+from tidelog.log.state import rewrites
 from tidelog.log.storage import MemoryStorage
 from tidelog.log.upkeep import background
 
@@ -115,6 +116,7 @@ def test_neither_process_comes_to_hold_more(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(commit_objects, "MANY_UNSYNCED", 4)
     monkeypatch.setattr(unanswered, "MOST_REMEMBERED", 20)
     monkeypatch.setattr(background, "MARKS", 16)
+    monkeypatch.setattr(rewrites, "MOST_REWRITES", 16)
     year = Year()
     weeks: list[tuple[int, int]] = []
     for day in range(DAYS):
