@@ -83,8 +83,8 @@ def test_what_can_not_be_served_is_said(lake, tmp_path):
     start = ("--lake", str(lake), "console", *FREE)
     assert "none.properties" in refused(2, *start, "--config", str(tmp_path / "none.properties"))
     config = tmp_path / "broker.properties"
-    config.write_text("nothing.of.the.kind=1\n")
-    assert "nothing.of.the.kind" in refused(2, *start, "--config", str(config))
+    config.write_text("ssl.client.auht=required\n")
+    assert "Do you mean ssl.client.auth?" in refused(2, *start, "--config", str(config))
     keystore = tmp_path / "none.pem"
     keystore.write_text("nothing")
     config.write_text(f"ssl.keystore.location={keystore}\n")
