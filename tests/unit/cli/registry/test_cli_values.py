@@ -103,8 +103,9 @@ def test_what_does_not_fit_is_refused_with_its_line(lake, kind, value, said):
 def test_a_value_that_names_no_schema_is_told_with_its_place(lake):
     done("--lake", lake, "produce", "t", stdin="plain\n")
     for kind in KINDS:
-        found = refused(1, "--lake", lake, "consume", "t", "-e", "-q", "--value-as", kind)
-        assert "t [0] at offset 0: The message names no schema" in found
+        shown = done("--lake", lake, "consume", "t", "-e", "-q", "--value-as", kind)
+        assert "t [0] at offset 0 is shown as its bytes: The message names no schema" in shown.stderr
+        assert shown.stdout == "plain\n"
 
 
 def test_a_subject_that_is_not_there_and_one_of_another_type(lake):
@@ -113,8 +114,8 @@ def test_a_subject_that_is_not_there_and_one_of_another_type(lake):
     done(
         "--lake", lake, "produce", "t", "-q", "--value-as", "avro", "--value-subject", "avro-value", stdin='{"n": 1}\n'
     )
-    found = refused(1, "--lake", lake, "consume", "t", "-e", "-q", "--value-as", "protobuf")
-    assert "The schema is of type AVRO, not PROTOBUF" in found
+    shown = done("--lake", lake, "consume", "t", "-e", "-q", "--value-as", "protobuf")
+    assert "The schema is of type AVRO, not PROTOBUF" in shown.stderr
     words = ["--lake", lake, "produce", "t", "-q", "--value-as", "json", "--value-subject", "avro-value"]
     assert "is of type AVRO, not json" in refused(1, *words, stdin="{}\n")
     assert "goes with --value-as" in refused(2, "--lake", lake, "produce", "t", "--value-subject", "a", stdin="")

@@ -21,6 +21,7 @@ SYNONYMS = {
     "log.min.age.ms": "log.min.age.ms",
     "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
     "max.message.bytes": "message.max.bytes",
+    "max.record.bytes": "max.record.bytes",
     "merge.compression.level": "merge.compression.level",
     "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
     "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
