@@ -37,7 +37,7 @@ FOUND_BY = {
     "deletes_its_segments_after_an_unknown_outcome": 43,
     "takes_every_batch_for_a_new_one": 4,
     "keeps_no_sequences": 4,
-    "gives_an_unknown_outcome_up_for_lost": 62,
+    "gives_an_unknown_outcome_up_for_lost": 124,
     "takes_commits_of_any_generation": 3,
     "hands_out_what_another_still_owns": 21,
     "lets_a_fenced_static_member_come_back": 13,

@@ -2,8 +2,8 @@
 
 A unit of work is a file of tests, so that what its tests share is made once. What takes a machine for itself runs one
 file at a time, in one lane: the tests of Spark, as a process has one JVM, those in a browser, and those of many
-processes. All other files go to the lane that is free, those that took longest first (`tests/durations.tsv`), so that
-no core idles at the end.
+processes or of a JVM of their own. All other files go to the lane that is free, those that took longest first
+(`tests/durations.tsv`), so that no core idles at the end.
 """
 
 from collections import deque
@@ -17,8 +17,18 @@ ROOT = Path(__file__).parents[2]
 DURATIONS = ROOT / "tests/durations.tsv"
 # All tests of the newest run, by name; CI's log has it, too.
 LAST_RUN = ROOT / "build/durations.tsv"
-# The folders whose files run one after another in one lane.
-GROUPS: Mapping[str, str] = {"tests/spark/": "jvm", "tests/browser/": "browser", "tests/reliability/": "heavy"}
+# The files that run one after another in one lane, by how their paths begin; the first that fits counts. Programs that
+# start a JVM of their own have no use for the one of Spark's tests.
+GROUPS: Mapping[str, str] = {
+    "tests/spark/test_cluster": "heavy",
+    "tests/spark/test_demo": "heavy",
+    "tests/spark/test_distribution_spark": "heavy",
+    "tests/spark/test_pages_spark": "heavy",
+    "tests/spark/test_submitted": "heavy",
+    "tests/spark/": "jvm",
+    "tests/browser/": "browser",
+    "tests/reliability/": "heavy",
+}
 # A worker starts a test when it knows the next one.
 _AHEAD = 2
 # How long a file of tests is taken to last until it was measured.
@@ -29,9 +39,9 @@ def group_of(path: str) -> str:
     """The group of a file of tests; empty: none.
 
     >>> group_of("tests/spark/test_pages_spark.py"), group_of("tests/unit/test_readme.py")
-    ('jvm', '')
+    ('heavy', '')
     """
-    return next((group for folder, group in GROUPS.items() if path.startswith(folder)), "")
+    return next((group for begin, group in GROUPS.items() if path.startswith(begin)), "")
 
 
 def read_durations(path: Path = DURATIONS) -> dict[str, float]:
