@@ -121,7 +121,7 @@ def test_operations_are_told_when_asked(lake):
 
 
 def test_replicas_follow_from_the_brokers_that_run(lake):
-    # So many that each broker leads one, whatever the id: with 12, one in forty ids left a broker without.
+    # Each broker leads one of 60, whatever the id: of 12, one in forty ids left a broker without.
     topic_id = UUID(lake.create_topic("t", 60, replication_factor=2).id)
     lake.create_topic("open")
     with Requests(lake, lambda: THREE) as requests:
