@@ -85,8 +85,9 @@ def _slices(entity: Any, depth: int) -> Iterator[Any]:
         return
     sliced_field = max(weights, key=lambda name: weights[name])
     around = total if depth == 0 else total - weights[sliced_field]
-    if around > (MOST_WHOLE if depth == 0 else SLICE):
-        raise MalformedRequestError(f"a part of it has {around} elements that belong together, more than {MOST_WHOLE}")
+    most = MOST_WHOLE if depth == 0 else SLICE
+    if around > most:
+        raise MalformedRequestError(f"a part of it has {around} elements that belong together, more than {most}")
     if depth == 0:
         yield entity
         return

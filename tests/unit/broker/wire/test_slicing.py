@@ -1,5 +1,6 @@
 """Large requests in slices: they are all of the request, in its order, and their answers are one again."""
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -41,6 +42,28 @@ def test_every_large_request_is_sliced_or_bounded(key: ApiKey, version: int, pat
     for name in path:
         whole = getattr(whole[0] if isinstance(whole, tuple) else whole, name)
     assert tuple(found) == whole
+
+
+@dataclass(frozen=True)
+class Leaf:
+    number: int
+
+
+@dataclass(frozen=True)
+class TwoArrays:
+    topics: tuple[Leaf, ...]
+    beside: tuple[Leaf, ...]
+
+
+def test_what_each_slice_would_repeat_is_refused_by_the_bound_that_it_passes() -> None:
+    beside = tuple(map(Leaf, range(SLICE + 1)))
+    body = TwoArrays(tuple(map(Leaf, range(2 * SLICE))), beside)
+    with pytest.raises(
+        MalformedRequestError, match=f"has {SLICE + 1} elements that belong together, more than {SLICE}$"
+    ):
+        sliced(ApiKey.LIST_OFFSETS, body)
+    fits = replace(body, beside=beside[:SLICE])
+    assert [(len(one.topics), len(one.beside)) for one in sliced(ApiKey.LIST_OFFSETS, fits)] == [(SLICE, SLICE)] * 2
 
 
 def test_answers_of_slices_are_one_again() -> None:
