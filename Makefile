@@ -9,6 +9,8 @@ PYTEST = $(VENV)/pytest -n $(LANES)
 # Spark starts its Python workers with PATH's python3 unless it is told otherwise, and itself from SPARK_HOME
 # where that is set: both must be the ones in .venv.
 unexport SPARK_HOME
+# Tests and Spark start hundreds of Python processes: each would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
