@@ -116,6 +116,9 @@ def test_no_modules_import_each_other_in_a_circle():
         ("tidelog.retention.plan", "import tidelog.sources"),
         ("tidelog.groups.offsets", "from tidelog.clients.consumer.consumer import Consumer"),
         ("tidelog.check.lake", "import tidelog.spark.session"),
+        ("tidelog.operations.groups", "from tidelog.admin.group_types import GroupMember"),
+        ("tidelog.operations.groups", "from tidelog.clients.values.partitions import TopicPartition"),
+        ("tidelog.retention.run", "from tidelog.operations.snapshots import LakeLook"),
         ("tidelog.clients.producer.producer", "import pyspark_tidelog"),
     ],
 )
@@ -130,6 +133,8 @@ def test_a_wrong_way_import_is_found(module, text):
         ("tidelog.sinks.writer", "from tidelog.log.segments.writer import Segment\nimport pyarrow"),
         ("tidelog.sinks.writer", "from tidelog.transactions import intents"),
         ("tidelog.spark.session", "from tidelog.sources.reader import Reader"),
+        ("tidelog.operations.groups", "from tidelog.groups.model import Group"),
+        ("tidelog.admin.client", "from tidelog.operations.groups import describe_group"),
         ("pyspark_tidelog.source", "from tidelog.sinks.writer import Writer"),
         ("tidelog.__main__", "from tidelog.cli.main import run"),
         ("tidelog", "from tidelog.log.lake import Lake"),

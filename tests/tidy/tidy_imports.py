@@ -10,6 +10,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"log"}),
     frozenset({"transactions", "cluster", "access"}),
     frozenset({"sources", "sinks", "groups", "retention"}),
+    # What can be asked of a lake, for the faces below this line.
+    frozenset({"operations"}),
     frozenset({"clients", "admin", "aio", "check", "mirror", "metrics", "doctor"}),
     frozenset({"commands", "broker", "registry", "web"}),
     frozenset(

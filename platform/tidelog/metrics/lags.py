@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tidelog.groups.model import GroupView, TopicPartition
 from tidelog.log.state.topic_state import TopicState
-from tidelog.metrics.lake_watch import LakeLook
+from tidelog.operations.snapshots import LakeLook
 
 
 class Lag(NamedTuple):

@@ -12,8 +12,8 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from tidelog.admin.group_requests import assigned
 from tidelog.groups.model import GroupPhase, GroupView, Member, TopicPartition
 from tidelog.metrics.lags import Lag, lags
-from tidelog.metrics.lake_watch import LakeLook
 from tidelog.metrics.text import add
+from tidelog.operations.snapshots import LakeLook
 
 # Phases of a group as GroupMetadataManager counts them.
 _PHASES: Final = {

@@ -11,8 +11,8 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.state.topic_state import TopicState
-from tidelog.metrics.lake_watch import LakeLook
 from tidelog.metrics.text import add
+from tidelog.operations.snapshots import LakeLook
 
 # A file is small below this part of `segment.bytes`: merging takes those together.
 SMALL_FILE: Final = 16

@@ -20,7 +20,7 @@ from tidelog.connect.store.statuses import RunState, RunStatus, StatusState
 from tidelog.doctor.movers import SlotHealth
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.lake import Lake
-from tidelog.metrics.lake_watch import LakeWatch
+from tidelog.operations.snapshots import LakeWatch
 
 POSTGRES = {
     "connector.class": "io.debezium.connector.postgresql.PostgresConnector", "topic.prefix": "shop",

@@ -9,8 +9,8 @@ from tidelog.doctor.facts import GroupHealth, LakeFacts, TopicHealth, misfits
 from tidelog.doctor.movers import ConnectorHealth, SlotHealth
 from tidelog.doctor.rules import Level, examined, rules
 from tidelog.log.state.topic_state import TopicState
-from tidelog.metrics.lake_watch import LakeLook, Space
 from tidelog.mirror.status import MirrorStatus, TableStatus
+from tidelog.operations.snapshots import LakeLook, Space
 from tidelog.retention.run_history import MaintenanceRun
 from tidelog.transactions.model import TransactionKey
 from tidelog.transactions.open_parts import OpenTransaction

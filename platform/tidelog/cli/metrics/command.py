@@ -51,8 +51,8 @@ def metrics(
     require("broker", "prometheus_client")
     # Heavy, and not needed for --help.
     from tidelog.metrics.lake_metrics import LakeMetrics
-    from tidelog.metrics.lake_watch import LakeWatch
     from tidelog.metrics.text import rendered
+    from tidelog.operations.snapshots import LakeWatch
 
     with call.open_lake() as lake, LakeWatch(lake, age) as watch:
         watch.look()  # what can't be looked at is refused at once

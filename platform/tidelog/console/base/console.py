@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from tidelog.log.lake import Lake
-from tidelog.metrics.lake_watch import SHARED_AGE_S, LakeLook, LakeWatch
+from tidelog.operations.snapshots import SHARED_AGE_S, LakeLook, LakeWatch
 
 _SECRET_BYTES: Final = 32
 # How old a look at a lake on a local disk may be.

@@ -10,7 +10,7 @@ from tidelog.console.base.errors import ConsoleError
 from tidelog.console.live.sampler import Sampler
 from tidelog.groups.model import Group, GroupView, Member, TopicPartition
 from tidelog.metrics.lags import lags
-from tidelog.metrics.lake_watch import LakeLook
+from tidelog.operations.snapshots import LakeLook
 
 # Members' own texts are shown up to here.
 _CHARACTERS = 500

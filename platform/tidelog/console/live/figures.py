@@ -12,7 +12,7 @@ from tidelog.doctor.rules import examined
 from tidelog.groups.model import GroupView
 from tidelog.log.state.topic_state import TopicState
 from tidelog.metrics.lags import lags
-from tidelog.metrics.lake_watch import LakeLook
+from tidelog.operations.snapshots import LakeLook
 
 # A file is small below this part of `segment.bytes`: merging takes those together.
 SMALL_FILE = 16

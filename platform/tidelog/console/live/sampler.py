@@ -21,7 +21,7 @@ from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.requests import Requests
-from tidelog.metrics.lake_watch import SHARED_AGE_S, LakeLook
+from tidelog.operations.snapshots import SHARED_AGE_S, LakeLook
 
 logger = logging.getLogger("tidelog.console")
 

@@ -10,7 +10,7 @@ from tidelog.console.live.sampler import Sampler
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.rules import names
 from tidelog.log.state.topic_state import TopicState
-from tidelog.metrics.lake_watch import LakeLook
+from tidelog.operations.snapshots import LakeLook
 
 _MOST_LISTED: Final = 1_000
 _SETTINGS: Final = ("retention_ms", "retention_bytes", "cleanup", "typed")

@@ -9,7 +9,7 @@ from support.passing_clock import PassingClock
 
 from tidelog.log.base.errors import StorageError
 from tidelog.log.lake import Lake
-from tidelog.metrics.lake_watch import LakeWatch
+from tidelog.operations.snapshots import LakeWatch
 
 NAMES = ("a", "b", "c")
 

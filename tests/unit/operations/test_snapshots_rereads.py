@@ -3,7 +3,7 @@
 from support.passing_clock import PassingClock
 
 from tidelog.log.lake import Lake
-from tidelog.metrics.lake_watch import LakeWatch
+from tidelog.operations.snapshots import LakeWatch
 
 
 def test_only_logs_that_changed_are_read_again(tmp_path, monkeypatch):
