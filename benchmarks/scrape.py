@@ -12,7 +12,7 @@ from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 from tidelog.metrics.lake_metrics import LakeMetrics
 from tidelog.metrics.serving import MetricsListener
-from tidelog.operations.snapshots import LakeWatch
+from tidelog.operations.snapshots import SnapshotReader
 
 _SCRAPES = 10
 _MOST_S = 1.0
@@ -46,8 +46,8 @@ def run(plan: Plan) -> list[Row]:
     filled(folder, topics, partitions, 20)
     with (
         Lake(folder) as lake,
-        LakeWatch(lake) as watch,
-        MetricsListener(("127.0.0.1", 0), LakeMetrics(lake, watch)) as listener,
+        SnapshotReader(lake) as reader,
+        MetricsListener(("127.0.0.1", 0), LakeMetrics(lake, reader)) as listener,
     ):
         url = f"http://127.0.0.1:{listener.address[1]}/metrics"
         first_s, size = scraped(url)

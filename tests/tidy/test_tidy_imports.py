@@ -118,7 +118,7 @@ def test_no_modules_import_each_other_in_a_circle():
         ("tidelog.check.lake", "import tidelog.spark.session"),
         ("tidelog.operations.groups", "from tidelog.admin.group_types import GroupMember"),
         ("tidelog.operations.groups", "from tidelog.clients.values.partitions import TopicPartition"),
-        ("tidelog.retention.run", "from tidelog.operations.snapshots import LakeLook"),
+        ("tidelog.retention.run", "from tidelog.operations.snapshots import LakeSnapshot"),
         ("tidelog.clients.producer.producer", "import pyspark_tidelog"),
     ],
 )

@@ -26,7 +26,9 @@ class ConsoleMetrics(Collector):
             requests.add_metric([name or "none", str(status)], count)
         yield requests
         yield CounterMetricFamily(
-            "tidelog_console_looks", "Times that all of the lake was looked at.", value=self._server.console.watch.looks
+            "tidelog_console_looks",
+            "Times that all of the lake was looked at.",
+            value=self._server.console.reader.reads,
         )
         total, _ = self._server.console.part(Sampler).requests()
         if total is not None:

@@ -25,7 +25,7 @@ from tidelog.log.upkeep.holds import abandoned, read_holds
 from tidelog.metrics.lags import lags
 from tidelog.metrics.of_topics import SMALL_FILE
 from tidelog.mirror.status import MirrorStatus, read_status
-from tidelog.operations.snapshots import LakeLook, LakeWatch, Space, space_of
+from tidelog.operations.snapshots import LakeSnapshot, SnapshotReader, Space, space_of
 from tidelog.retention.run_history import MaintenanceRun
 
 _AT_ONCE: Final = 16
@@ -73,7 +73,7 @@ class LakeFacts:
     format_problem: str = ""
     space: Space | None = None
     config: LakeConfig | None = None
-    look: LakeLook | None = None
+    snapshot: LakeSnapshot | None = None
     topics: Mapping[str, TopicHealth] = field(default_factory=dict)
     groups: Mapping[str, GroupHealth] = field(default_factory=dict)
     runs: tuple[MaintenanceRun, ...] = ()
@@ -118,8 +118,8 @@ def gather(
         except StorageError as e:
             bare = replace(bare, store_problem=str(e))
         try:
-            with LakeWatch(opened, 0) as watch:
-                found = _of_the_lake(replace(bare, space=space_of(store)), opened, watch.look())
+            with SnapshotReader(opened, 0) as reader:
+                found = _of_the_lake(replace(bare, space=space_of(store)), opened, reader.read())
             return _with_movers(found, opened, connectors, slots)
         except TidelogError as e:
             return replace(bare, lake_problem=str(e))
@@ -127,7 +127,7 @@ def gather(
 
 def _with_movers(found: LakeFacts, lake: Lake, connectors: AskedConnectors, slots: AskedSlots) -> LakeFacts:
     with suppress(TidelogError):
-        found = replace(found, connectors=connectors(lake, found.look.groups.values() if found.look else ()))
+        found = replace(found, connectors=connectors(lake, found.snapshot.groups.values() if found.snapshot else ()))
     with suppress(TidelogError):
         found = replace(found, slots=tuple(slots(lake)))
     with suppress(TidelogError):
@@ -137,19 +137,19 @@ def _with_movers(found: LakeFacts, lake: Lake, connectors: AskedConnectors, slot
     return found
 
 
-def _of_the_lake(bare: LakeFacts, lake: Lake, look: LakeLook) -> LakeFacts:
+def _of_the_lake(bare: LakeFacts, lake: Lake, snapshot: LakeSnapshot) -> LakeFacts:
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="doctor") as threads:
-        topics = threads.map(lambda item: _topic(lake, *item), look.topics.items())
-        brokers = [one for one in look.brokers if one.state is BrokerState.RUNNING]
+        topics = threads.map(lambda item: _topic(lake, *item), snapshot.topics.items())
+        brokers = [one for one in snapshot.brokers if one.state is BrokerState.RUNNING]
         silent = threads.map(silence, brokers)
         return replace(
             bare,
-            now_ms=look.at_ms,
+            now_ms=snapshot.at_ms,
             config=lake.config(),
-            look=look,
-            topics=dict(zip(look.topics, topics, strict=True)),
-            groups={name: _group(look, view) for name, view in look.groups.items()},
-            runs=look.runs,
+            snapshot=snapshot,
+            topics=dict(zip(snapshot.topics, topics, strict=True)),
+            groups={name: _group(snapshot, view) for name, view in snapshot.groups.items()},
+            runs=snapshot.runs,
             silent_brokers={one.id: why for one, why in zip(brokers, silent, strict=True) if why},
         )
 
@@ -172,8 +172,8 @@ def _topic(lake: Lake, name: str, state: TopicState) -> TopicHealth:
     return TopicHealth(len(sizes), small, behind, config.log_checkpoint_interval, gone, problem)
 
 
-def _group(look: LakeLook, view: GroupView) -> GroupHealth:
-    found = lags(look, view).values()
+def _group(snapshot: LakeSnapshot, view: GroupView) -> GroupHealth:
+    found = lags(snapshot, view).values()
     members = len(view.group.members) if view.group else 0
     return GroupHealth(members, sum(one.records for one in found), max((one.seconds for one in found), default=0.0))
 

@@ -144,7 +144,7 @@ def _of_space(free: int, total: int) -> tuple[str, str]:
 
 @_rule("topic-broken", Level.ERROR)
 def _topic_broken(facts: LakeFacts) -> Iterator[tuple[str, str]]:
-    for name, why in facts.look.broken.items() if facts.look else ():
+    for name, why in facts.snapshot.broken.items() if facts.snapshot else ():
         yield (
             f"Topic '{name}' can't be read: {why}",
             f"'tidelog check {name}' names all that is broken; 'tidelog check {name} --repair' says how to mend it.",
@@ -173,7 +173,7 @@ def _brokers_silent(facts: LakeFacts) -> Iterator[tuple[str, str]]:
 
 @_rule("transaction-stuck", Level.ERROR)
 def _transaction_stuck(facts: LakeFacts) -> Iterator[tuple[str, str]]:
-    for one in facts.look.open_transactions if facts.look else ():
+    for one in facts.snapshot.open_transactions if facts.snapshot else ():
         age_s = (facts.now_ms - one.began_ms) / 1000
         if age_s * 1000 > _HOUR_MS:
             name = one.key.transactional_id
@@ -186,9 +186,9 @@ def _transaction_stuck(facts: LakeFacts) -> Iterator[tuple[str, str]]:
 
 @_rule("transactions-undone", Level.WARNING)
 def _transactions_undone(facts: LakeFacts) -> Iterator[tuple[str, str]]:
-    if facts.look and facts.look.undone:
+    if facts.snapshot and facts.snapshot.undone:
         yield (
-            f"{facts.look.undone} transactions are committed and not yet in all of their topics.",
+            f"{facts.snapshot.undone} transactions are committed and not yet in all of their topics.",
             "Any reader or writer of those topics completes them; 'tidelog transaction list' names them. If they stay,"
             " 'tidelog check' says why.",
         )
@@ -196,7 +196,7 @@ def _transactions_undone(facts: LakeFacts) -> Iterator[tuple[str, str]]:
 
 @_rule("maintenance-due", Level.WARNING)
 def _maintenance_due(facts: LakeFacts) -> Iterator[tuple[str, str]]:
-    if facts.look is None or not facts.look.topics:
+    if facts.snapshot is None or not facts.snapshot.topics:
         return
     whole = next((run for run in facts.runs if run.whole), None)
     if whole is None:

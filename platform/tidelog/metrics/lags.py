@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tidelog.groups.model import GroupView, TopicPartition
 from tidelog.log.state.topic_state import TopicState
-from tidelog.operations.snapshots import LakeLook
+from tidelog.operations.snapshots import LakeSnapshot
 
 
 class Lag(NamedTuple):
@@ -32,11 +32,11 @@ def lag_of(state: TopicState, partition: int, offset: int, now_ms: int) -> Lag:
     return Lag(records, max(0, now_ms - live[place].modification_ms) / 1000)
 
 
-def lags(look: LakeLook, view: GroupView) -> dict[TopicPartition, Lag]:
+def lags(snapshot: LakeSnapshot, view: GroupView) -> dict[TopicPartition, Lag]:
     """The lag of each partition that a group has an offset of, where the topic is there and can be read."""
     found = {}
     for (topic, partition), committed in sorted(view.offsets.items()):
-        state = look.topics.get(topic)
+        state = snapshot.topics.get(topic)
         if state is not None and partition < state.partitions:
-            found[topic, partition] = lag_of(state, partition, committed.offset, look.at_ms)
+            found[topic, partition] = lag_of(state, partition, committed.offset, snapshot.at_ms)
     return found

@@ -13,7 +13,7 @@ from tidelog.admin.group_requests import assigned
 from tidelog.groups.model import GroupPhase, GroupView, Member, TopicPartition
 from tidelog.metrics.lags import Lag, lags
 from tidelog.metrics.text import add
-from tidelog.operations.snapshots import LakeLook
+from tidelog.operations.snapshots import LakeSnapshot
 
 # Phases of a group as GroupMetadataManager counts them.
 _PHASES: Final = {
@@ -26,12 +26,12 @@ _PHASES: Final = {
 _MANAGER: Final = "kafka_coordinator_group_groupmetadatamanager"
 
 
-def group_metrics(look: LakeLook, cluster: str) -> Iterator[Metric]:
+def group_metrics(snapshot: LakeSnapshot, cluster: str) -> Iterator[Metric]:
     """Each group. `cluster`: the label by which dashboards tell lakes apart."""
-    behind = {name: lags(look, view) for name, view in sorted(look.groups.items())}
-    yield from _as_kafka_exporter(look.groups, behind)
-    yield from _as_lag_exporter(look.groups, behind, cluster)
-    phases = [view.group.phase if view.group else GroupPhase.EMPTY for view in look.groups.values()]
+    behind = {name: lags(snapshot, view) for name, view in sorted(snapshot.groups.items())}
+    yield from _as_kafka_exporter(snapshot.groups, behind)
+    yield from _as_lag_exporter(snapshot.groups, behind, cluster)
+    phases = [view.group.phase if view.group else GroupPhase.EMPTY for view in snapshot.groups.values()]
     yield GaugeMetricFamily(f"{_MANAGER}_numgroups", "Groups of the lake.", value=len(phases))
     for phase, name in _PHASES.items():
         yield GaugeMetricFamily(f"{_MANAGER}_{name}", f"Groups that are {phase}.", value=phases.count(phase))

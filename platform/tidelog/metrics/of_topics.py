@@ -12,27 +12,27 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.state.topic_state import TopicState
 from tidelog.metrics.text import add
-from tidelog.operations.snapshots import LakeLook
+from tidelog.operations.snapshots import LakeSnapshot
 
 # A file is small below this part of `segment.bytes`: merging takes those together.
 SMALL_FILE: Final = 16
 
 
-def topic_metrics(look: LakeLook, cluster: str, defaults: LakeConfig) -> Iterator[Metric]:
+def topic_metrics(snapshot: LakeSnapshot, cluster: str, defaults: LakeConfig) -> Iterator[Metric]:
     """Each topic and partition. `cluster`: the label by which dashboards tell lakes apart."""
-    yield from _partitions(look, cluster)
-    yield from _files(look, defaults)
-    yield from _upkeep(look)
+    yield from _partitions(snapshot, cluster)
+    yield from _files(snapshot, defaults)
+    yield from _upkeep(snapshot)
 
 
-def _partitions(look: LakeLook, cluster: str) -> Iterator[Metric]:
+def _partitions(snapshot: LakeSnapshot, cluster: str) -> Iterator[Metric]:
     counts = GaugeMetricFamily("kafka_topic_partitions", "A topic's partitions.")
     ends = GaugeMetricFamily("kafka_topic_partition_current_offset", "A partition's end.")
     starts = GaugeMetricFamily("kafka_topic_partition_oldest_offset", "A partition's start.")
     latest = GaugeMetricFamily("kafka_partition_latest_offset", "A partition's end.")
     earliest = GaugeMetricFamily("kafka_partition_earliest_offset", "A partition's start.")
     files = GaugeMetricFamily("tidelog_topic_partition_files", "A partition's files.")
-    for name, state in look.topics.items():
+    for name, state in snapshot.topics.items():
         add(counts, {"topic": name}, state.partitions)
         for p in range(state.partitions):
             place = {"topic": name, "partition": str(p)}
@@ -45,13 +45,13 @@ def _partitions(look: LakeLook, cluster: str) -> Iterator[Metric]:
     yield from (counts, ends, starts, latest, earliest, files)
 
 
-def _files(look: LakeLook, defaults: LakeConfig) -> Iterator[Metric]:
+def _files(snapshot: LakeSnapshot, defaults: LakeConfig) -> Iterator[Metric]:
     files = GaugeMetricFamily("tidelog_topic_files", "A topic's live files.")
     small = GaugeMetricFamily("tidelog_topic_small_files", "Of them, those below a sixteenth of segment.bytes.")
     size = GaugeMetricFamily("tidelog_topic_bytes", "Bytes of a topic's live files.")
     entries = CounterMetricFamily("tidelog_topic_entries", "A topic's log entries.")
     records = CounterMetricFamily("tidelog_topic_records", "Offsets that a topic gave out.")
-    for name, state in look.topics.items():
+    for name, state in snapshot.topics.items():
         config = TopicConfig.stored(state.overrides, defaults=defaults)
         count, few, total = _sizes(state, config.segment_bytes // SMALL_FILE)
         topic = {"topic": name}
@@ -69,7 +69,7 @@ def _sizes(state: TopicState, below: int) -> tuple[int, int, int]:
     return len(sizes), sum(size < below for size in sizes), sum(sizes)
 
 
-def _upkeep(look: LakeLook) -> Iterator[Metric]:
+def _upkeep(snapshot: LakeSnapshot) -> Iterator[Metric]:
     checkpoint = GaugeMetricFamily(
         "tidelog_topic_checkpoint_age_seconds", "Since a topic's newest checkpoint was written."
     )
@@ -77,11 +77,11 @@ def _upkeep(look: LakeLook) -> Iterator[Metric]:
     held = GaugeMetricFamily(
         "tidelog_topic_held_entries", "Entries from the oldest held version to the newest; 0 without one."
     )
-    for name, one in look.upkeep.items():
+    for name, one in snapshot.upkeep.items():
         topic = {"topic": name}
         if one.checkpoint_ms is not None:
-            add(checkpoint, topic, max(0, look.at_ms - one.checkpoint_ms) / 1000)
+            add(checkpoint, topic, max(0, snapshot.at_ms - one.checkpoint_ms) / 1000)
         add(holds, topic, one.holds)
-        version = look.topics[name].version
+        version = snapshot.topics[name].version
         add(held, topic, max(0, version - (version if one.oldest_held is None else one.oldest_held)))
     yield from (checkpoint, holds, held)

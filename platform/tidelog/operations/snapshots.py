@@ -1,4 +1,4 @@
-"""One look at all of a lake, and when to look again."""
+"""A snapshot of all of a lake, and when to take a new one."""
 
 import logging
 import os
@@ -27,11 +27,11 @@ from tidelog.transactions.transaction_log import TransactionLog
 
 logger = logging.getLogger(__name__)
 
-# On an object store each look costs requests: what is younger is given again. A local disk is looked at each time.
+# On an object store each snapshot costs requests: a younger one is given again. A local disk is read each time.
 SHARED_AGE_S: Final = 30.0
 # What changes slowly and costs listings: a topic's checkpoint, and its holds.
 UPKEEP_AGE_S: Final = 60.0
-# Looks at topics of an object store at once.
+# Topics of an object store that are read at once.
 _AT_ONCE: Final = 32
 # Disks say in steps of some ms when a folder changed: after so long, no change has the time of an earlier one.
 _SETTLED_S: Final = 2.0
@@ -57,11 +57,11 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
-class LakeLook:
+class LakeSnapshot:
     """What a lake held at `at_ms`, ms since the epoch.
 
     `broken`: topics that can't be read, with the reason. `runs`: maintenance, the newest first. `unread`: folders that
-    are not looked at yet, where the first look still runs; then there is nothing of groups and of what follows them.
+    are not read yet, where the first snapshot is still taken; then there is nothing of groups and of what follows.
     """
 
     at_ms: int
@@ -78,10 +78,10 @@ class LakeLook:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A topic whose log's folder had last changed at `written_ns` when it was looked at, first at `since_s`.
+class _ReadTopic:
+    """A topic whose log's folder had last changed at `written_ns` when it was read, first at `since_s`.
 
-    `state`: as of a look so much later that no change of then has the same time; None before.
+    `state`: as read so much later that no change of then has the same time; None before.
     """
 
     written_ns: int
@@ -89,10 +89,10 @@ class _Seen:
     state: TopicState | None = None
 
 
-class LakeWatch:
-    """Looks at a lake when it is asked and the last look is too old. All methods may be called from many threads.
+class SnapshotReader:
+    """Takes a snapshot of a lake when it is asked and the last one is too old. Many threads may call all methods.
 
-    `age_s`: how old a look may be; None: nothing on a local disk, `SHARED_AGE_S` on an object store.
+    `age_s`: how old a snapshot may be; None: nothing on a local disk, `SHARED_AGE_S` on an object store.
     """
 
     def __init__(self, lake: Lake, age_s: float | None = None) -> None:
@@ -105,19 +105,19 @@ class LakeWatch:
         self._lock = threading.Lock()
         # A disk of this machine answers sooner than another thread.
         self._threads = ThreadPoolExecutor(_AT_ONCE, "metrics") if lake.storage.is_shared else None
-        self._last: LakeLook | None = None
-        self._looked_s = 0.0
-        # How often looks were forgotten: by now, and when the last look began.
-        self._forgotten = self._last_forgotten = 0
-        # The folders of the newest look, None before they are listed, and what was found in them so far.
+        self._last: LakeSnapshot | None = None
+        self._taken_s = 0.0
+        # How often snapshots were made invalid: by now, and when the last one was begun.
+        self._invalidations = self._last_invalidations = 0
+        # The folders of the newest snapshot, None before they are listed, and what was found in them so far.
         self._folders: tuple[str, ...] | None = None
         self._found: dict[str, TopicState | str | None] = {}
         self._listed = threading.Event()
         self._upkeep: dict[str, TableUpkeep] = {}
         self._upkeep_s = float("-inf")
-        # What need not be looked at again while its log's folder is as it was then.
-        self._seen: dict[str, _Seen] = {}
-        self.looks = 0
+        # What need not be read again while its log's folder is as it was then.
+        self._read_topics: dict[str, _ReadTopic] = {}
+        self.reads = 0
 
     def __enter__(self) -> Self:
         return self
@@ -126,19 +126,19 @@ class LakeWatch:
         self.close()
 
     def close(self) -> None:
-        """End the threads of looks."""
+        """End the threads."""
         if self._threads is not None:
             self._threads.shutdown()
 
-    def look(self) -> LakeLook:
+    def read(self) -> LakeSnapshot:
         """The lake as it is now, or was within the age. Raises `LakeNotFoundError`, `StorageError`."""
         with self._lock:
             return self._recent()
 
-    def look_soon(self, within_s: float) -> LakeLook:
-        """As `look`; but where another thread's look takes longer, the one before, or what the first has found so far.
+    def latest(self, within_s: float) -> LakeSnapshot:
+        """As `read`; but where another thread takes longer for it, the one before, or what the first has found so far.
 
-        What was forgotten is waited for. Raises as `look` does.
+        After `invalidate` it waits. Raises as `read` does.
         """
         if self._lock.acquire(timeout=within_s):
             try:
@@ -147,78 +147,78 @@ class LakeWatch:
                 self._lock.release()
         last = self._last
         if last is not None:
-            return last if self._last_forgotten == self._forgotten else self.look()
+            return last if self._last_invalidations == self._invalidations else self.read()
         self._listed.wait()
         folders, found = self._folders, self._found.copy()
-        if folders is None:  # the other thread's look failed
-            return self.look()
+        if folders is None:  # the other thread failed
+            return self.read()
         return self._of_topics(found, unread=tuple(name for name in folders if name not in found))
 
-    def _recent(self) -> LakeLook:
-        """The newest look, or a new one. The lock is held."""
-        now_s, forgotten = self._lake.clock.elapsed_s(), self._forgotten
-        if self._last is None or self._last_forgotten != forgotten or now_s - self._looked_s >= self._age_s:
+    def _recent(self) -> LakeSnapshot:
+        """The newest snapshot, or a new one. The lock is held."""
+        now_s, invalidations = self._lake.clock.elapsed_s(), self._invalidations
+        if self._last is None or self._last_invalidations != invalidations or now_s - self._taken_s >= self._age_s:
             self._listed.clear()
             try:
-                self._last = self._look(now_s)
+                self._last = self._take(now_s)
             finally:
                 self._listed.set()
-            self._looked_s, self._last_forgotten = now_s, forgotten
+            self._taken_s, self._last_invalidations = now_s, invalidations
         return self._last
 
-    def forget(self) -> None:
-        """Have the next look be a new one, however old the last is."""
-        self._forgotten += 1
+    def invalidate(self) -> None:
+        """Have the next snapshot be a new one, however old the last is."""
+        self._invalidations += 1
 
-    def _look(self, now_s: float) -> LakeLook:
-        self.looks += 1
+    def _take(self, now_s: float) -> LakeSnapshot:
+        self.reads += 1
         self._lake.require_lake()
         folders = tuple(one for one in self._lake.storage.list_folders("") if not names.is_internal(one))
         found: dict[str, TopicState | str | None] = {}
         self._found, self._folders = found, folders
         self._listed.set()
         found.update(zip(folders, self._of_each(self._peek, folders), strict=True))  # one by one, as they are read
-        self._seen = {name: self._seen[name] for name in folders if name in self._seen}
+        self._read_topics = {name: self._read_topics[name] for name in folders if name in self._read_topics}
         topics = self._of_topics(found)
         if now_s - self._upkeep_s >= UPKEEP_AGE_S:
             self._upkeep = dict(zip(topics.topics, self._of_each(self._upkeep_of, topics.topics), strict=True))
             self._upkeep_s = now_s
         return replace(
             topics,
-            groups=self._read("groups", self._views) or {},
-            open_transactions=tuple(self._read("transactions", self._transactions.all_open) or ()),
-            undone=len(self._read("transactions", lambda: self._transactions.incomplete()) or ()),
-            brokers=tuple(self._read("brokers", lambda: self._cluster.look().live) or ()),
+            groups=self._read_or_none("groups", self._views) or {},
+            open_transactions=tuple(self._read_or_none("transactions", self._transactions.all_open) or ()),
+            undone=len(self._read_or_none("transactions", lambda: self._transactions.incomplete()) or ()),
+            brokers=tuple(self._read_or_none("brokers", lambda: self._cluster.look().live) or ()),
             upkeep={name: one for name, one in self._upkeep.items() if name in topics.topics},
-            runs=tuple(self._read("maintenance", lambda: maintenance_runs(self._lake.storage)) or ()),
+            runs=tuple(self._read_or_none("maintenance", lambda: maintenance_runs(self._lake.storage)) or ()),
             space=space_of(self._lake.storage),
         )
 
     def _views(self) -> dict[str, GroupView]:
-        """The groups; one that is as it was is the same object as in the look before."""
+        """The groups; one that is as it was is the same object as in the snapshot before."""
         before = {} if self._last is None else self._last.groups
         views = self._groups.views(self._topic)
         return {name: before[name] if before.get(name) == view else view for name, view in views.items()}
 
     def _topic(self, name: str) -> TopicState | None:
-        """A topic as the look that runs has found it."""
+        """A topic as the snapshot that is taken has found it."""
         if name not in self._found:
             return self._lake.peek(name)
         found = self._found[name]
         return found if isinstance(found, TopicState) else None
 
-    def _of_topics(self, found: Mapping[str, TopicState | str | None], unread: tuple[str, ...] = ()) -> LakeLook:
+    def _of_topics(self, found: Mapping[str, TopicState | str | None], unread: tuple[str, ...] = ()) -> LakeSnapshot:
         topics = {name: one for name, one in found.items() if isinstance(one, TopicState)}
         broken = {name: one for name, one in found.items() if isinstance(one, str)}
-        return LakeLook(self._lake.clock.now_ms(), topics, broken, unread=unread)
+        return LakeSnapshot(self._lake.clock.now_ms(), topics, broken, unread=unread)
 
-    def _of_each(self, look: Callable[[str], R], names: Iterable[str]) -> Iterator[R]:
-        return map(look, names) if self._threads is None else self._threads.map(look, names)
+    def _of_each(self, read: Callable[[str], R], names: Iterable[str]) -> Iterator[R]:
+        return map(read, names) if self._threads is None else self._threads.map(read, names)
 
     def _peek(self, name: str) -> TopicState | str | None:
         """The topic, or why it can't be read: one that can't must not hide the others."""
         written_ns = self._written_ns(name)
-        seen = self._seen.get(name)
+        seen = self._read_topics.get(name)
         if seen is None or seen.written_ns != written_ns:
             seen = None
         elif seen.state is not None:
@@ -227,9 +227,9 @@ class LakeWatch:
             now_s = self._lake.clock.elapsed_s()
             state = self._lake.peek(name)
             if written_ns is not None and seen is None:
-                self._seen[name] = _Seen(written_ns, now_s)
+                self._read_topics[name] = _ReadTopic(written_ns, now_s)
             elif seen is not None and now_s - seen.since_s >= _SETTLED_S:
-                self._seen[name] = _Seen(seen.written_ns, seen.since_s, state)
+                self._read_topics[name] = _ReadTopic(seen.written_ns, seen.since_s, state)
             return state
         except (InvalidTopicError, NotATopicError):
             return None
@@ -248,7 +248,7 @@ class LakeWatch:
         except OSError:
             return None
 
-    def _read(self, what: str, read: Callable[[], R]) -> R | None:
+    def _read_or_none(self, what: str, read: Callable[[], R]) -> R | None:
         """What is read; None where it can't be: that must not hide the rest."""
         try:
             return read()

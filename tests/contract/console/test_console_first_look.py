@@ -19,7 +19,7 @@ def running(tmp_path):
 def test_topics_are_listed_before_all_of_them_are_read(running, monkeypatch):
     gate = Gate(running.lake, monkeypatch, "b")
     with running.client() as page, ThreadPoolExecutor(1) as threads:
-        whole = threads.submit(running.server.console.look)
+        whole = threads.submit(running.server.console.snapshot)
         gate.reached.wait()
         found = page.ok("GET", "/api/topics", sort="records", order="desc")
         now, history = page.ok("GET", "/api/overview"), page.ok("GET", "/api/overview/history")
@@ -45,7 +45,7 @@ def test_topics_are_listed_before_all_of_them_are_read(running, monkeypatch):
 def test_a_topic_has_its_page_while_others_are_read(running, monkeypatch):
     gate = Gate(running.lake, monkeypatch, "b")
     with running.client() as page, ThreadPoolExecutor(1) as threads:
-        whole = threads.submit(running.server.console.look)
+        whole = threads.submit(running.server.console.snapshot)
         gate.reached.wait()
         found = page.ok("GET", "/api/topics/c")
         gate.open.set()

@@ -76,13 +76,13 @@ def test_consumers_of_a_topic_and_their_lag(running, page):
     consumer.subscribe(["orders"])
     assert consumer.consume(2, timeout=60)
     consumer.commit(asynchronous=False)
-    running.server.console.forget()
+    running.server.console.invalidate()
     (group,) = page.ok("GET", "/api/topics/orders/consumers")["groups"]
     assert (group["group"], group["members"]) == ("readers", 1)
     assert group["lag"] < 5
     assert page.ok("GET", "/api/topics/orders")["groups"] == 1
     consumer.close()
-    running.server.console.forget()
+    running.server.console.invalidate()
     assert page.ok("GET", "/api/overview")["groups"] == 1
 
 
@@ -132,7 +132,7 @@ def test_topics_are_sorted_and_given_in_pages(running, page):
     for at, name in enumerate(("b", "a", "c")):
         running.lake.create_topic(name, 3 - at, {"retention.ms": ["-1", "5", "9"][at]})
         running.lake.topic(name).append([{"value": b"v"}] * at)
-    running.server.console.forget()
+    running.server.console.invalidate()
 
     def names(**query):
         return [one["name"] for one in page.ok("GET", "/api/topics", **query)["topics"]]

@@ -79,7 +79,7 @@ def test_requests_are_told_to_pages_and_to_prometheus(running):
         running.lake.clock.passed_s += 60
         page.ok("GET", "/api/overview")
         found = page.ok("GET", "/api/requests")
-    assert (found["requests"], found["looks"]) == (sent(running), running.server.console.watch.looks)
+    assert (found["requests"], found["looks"]) == (sent(running), running.server.console.reader.reads)
     told = {one.name: one for one in ConsoleMetrics(running.server).collect()}
     assert told["tidelog_console_store_requests"].samples[0].value == found["requests"]
     assert told["tidelog_console_looks"].samples[0].value == found["looks"] == 2

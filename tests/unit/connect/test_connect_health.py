@@ -20,7 +20,7 @@ from tidelog.connect.store.statuses import RunState, RunStatus, StatusState
 from tidelog.doctor.movers import SlotHealth
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.lake import Lake
-from tidelog.operations.snapshots import LakeWatch
+from tidelog.operations.snapshots import SnapshotReader
 
 POSTGRES = {
     "connector.class": "io.debezium.connector.postgresql.PostgresConnector", "topic.prefix": "shop",
@@ -86,8 +86,8 @@ def test_who_does_not_know_the_workers_calls_none_silent():
 
 
 def seen(lake):
-    with LakeWatch(lake, 0) as watch:
-        return connector_health(lake, watch.look().groups.values())
+    with SnapshotReader(lake, 0) as reader:
+        return connector_health(lake, reader.read().groups.values())
 
 
 def test_a_worker_that_is_gone_is_seen_by_its_lease(tmp_path, monkeypatch):

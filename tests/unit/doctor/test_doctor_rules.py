@@ -10,7 +10,7 @@ from tidelog.doctor.movers import ConnectorHealth, SlotHealth
 from tidelog.doctor.rules import Level, examined, rules
 from tidelog.log.state.topic_state import TopicState
 from tidelog.mirror.status import MirrorStatus, TableStatus
-from tidelog.operations.snapshots import LakeLook, Space
+from tidelog.operations.snapshots import LakeSnapshot, Space
 from tidelog.retention.run_history import MaintenanceRun
 from tidelog.transactions.model import TransactionKey
 from tidelog.transactions.open_parts import OpenTransaction
@@ -19,13 +19,13 @@ NOW_MS = 1_000_000_000
 HOUR_MS = 3_600_000
 GIB = 2**30
 HEALTHY_RUN = MaintenanceRun("r", NOW_MS - 60_000, 100, ("merge",), whole=True, topics=1)
-LOOK = LakeLook(NOW_MS, topics={"orders": TopicState()})
+SNAPSHOT = LakeSnapshot(NOW_MS, topics={"orders": TopicState()})
 WELL = LakeFacts(
     "file:///lake",
     NOW_MS,
     store=StoreReport("file:///lake", "", (Trial("it reads", TrialResult.HOLDS, "It did."),), {}, ()),
     space=Space(500 * GIB, 1000 * GIB),
-    look=LOOK,
+    snapshot=SNAPSHOT,
     topics={"orders": TopicHealth(files=10, small=2, entries_since_checkpoint=100, checkpoint_interval=150)},
     groups={"billing": GroupHealth(members=2, records=10, seconds=1.0)},
     runs=(HEALTHY_RUN,),
@@ -49,19 +49,19 @@ ILL = {
     "store-unreachable": (replace(WELL, store=None, store_problem="No route."), "No route.", "credentials"),
     "store-dishonest": (replace(WELL, store=tried(TrialResult.FAILS)), "Two of them won.", "Stop all writers"),
     "store-doubtful": (replace(WELL, store=tried(TrialResult.WARNING)), "Two of them won.", "NTP"),
-    "no-lake": (replace(WELL, lake_problem="There is no lake.", look=None), "There is no lake.", "address"),
-    "format-unknown": (replace(WELL, format_problem="Version 9.", look=None), "Version 9.", "Install the tidelog"),
+    "no-lake": (replace(WELL, lake_problem="There is no lake.", snapshot=None), "There is no lake.", "address"),
+    "format-unknown": (replace(WELL, format_problem="Version 9.", snapshot=None), "Version 9.", "Install the tidelog"),
     "disk-full": (replace(WELL, space=Space(1 * GIB, 100 * GIB)), "1.0 GiB left", "retention"),
     "disk-nearly-full": (replace(WELL, space=Space(5 * GIB, 60 * GIB)), "5.0 GiB left", "retention"),
-    "topic-broken": (replace(WELL, look=replace(LOOK, broken={"bad": "A gap."})), "'bad'", "tidelog check bad"),
+    "topic-broken": (replace(WELL, snapshot=replace(SNAPSHOT, broken={"bad": "A gap."})), "'bad'", "tidelog check bad"),
     "topic-config": (replace(WELL, topics=topic(config_problem="Two keys.")), "Two keys.", "topic alter orders"),
     "brokers-silent": (replace(WELL, silent_brokers={3: "10.0.0.7:9092: refused"}), "Broker 3", "its log"),
     "transaction-stuck": (
-        replace(WELL, look=replace(LOOK, open_transactions=(transaction(2 * HOUR_MS),))),
+        replace(WELL, snapshot=replace(SNAPSHOT, open_transactions=(transaction(2 * HOUR_MS),))),
         "'copier' is open for 2 h",
         "tidelog transaction abort copier",
     ),
-    "transactions-undone": (replace(WELL, look=replace(LOOK, undone=2)), "2 transactions", "transaction list"),
+    "transactions-undone": (replace(WELL, snapshot=replace(SNAPSHOT, undone=2)), "2 transactions", "transaction list"),
     "maintenance-due": (
         replace(WELL, runs=(replace(HEALTHY_RUN, at_ms=NOW_MS - 3 * HOUR_MS),)),
         "3 h ago",
@@ -148,7 +148,7 @@ def test_a_trouble_is_named_with_what_to_do(rule):
 @pytest.mark.parametrize(
     "facts",
     [
-        replace(WELL, look=replace(LOOK, open_transactions=(transaction(HOUR_MS // 2),))),
+        replace(WELL, snapshot=replace(SNAPSHOT, open_transactions=(transaction(HOUR_MS // 2),))),
         replace(WELL, space=Space(20 * GIB, 10_000 * GIB)),  # a small part of a large disk is much
         replace(WELL, space=None),
         replace(WELL, groups={"billing": GroupHealth(0, 0, 8_000.0)}),
@@ -178,7 +178,7 @@ def test_maintenance_of_some_topics_is_none_of_the_lake():
 
 
 def test_an_empty_lake_needs_no_maintenance():
-    assert examined(replace(WELL, look=LakeLook(NOW_MS), topics={}, runs=())) == []
+    assert examined(replace(WELL, snapshot=LakeSnapshot(NOW_MS), topics={}, runs=())) == []
 
 
 def test_errors_come_first():

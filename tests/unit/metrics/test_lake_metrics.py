@@ -12,7 +12,7 @@ from tidelog.log.lake import Lake
 from tidelog.log.storage import MemoryStorage
 from tidelog.metrics.lake_metrics import LakeMetrics
 from tidelog.metrics.text import rendered
-from tidelog.operations.snapshots import SHARED_AGE_S, UPKEEP_AGE_S, LakeWatch
+from tidelog.operations.snapshots import SHARED_AGE_S, UPKEEP_AGE_S, SnapshotReader
 from tidelog.retention.maintenance import maintain
 from tidelog.transactions.part_rules import ProducerIdentity
 from tidelog.transactions.transaction_log import TransactionLog
@@ -34,9 +34,9 @@ def append(lake, count, partition=0, topic="orders"):
     lake.topic(topic).append([{"value": str(n), "partition": partition} for n in range(count)])
 
 
-def scraped(lake, watch=None, **options):
+def scraped(lake, reader=None, **options):
     """{(name, {label: value} as sorted pairs): value} of one answer."""
-    text = rendered(LakeMetrics(lake, watch, **options).collect()).decode()
+    text = rendered(LakeMetrics(lake, reader, **options).collect()).decode()
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
@@ -139,26 +139,26 @@ def test_an_open_transaction_and_its_age(lake, clock):
 
 def test_an_object_store_is_looked_at_as_often_as_it_was_said(lake, clock):
     other = Lake(lake.uri, storage=lake.storage, clock=clock)
-    with other, LakeWatch(lake, SHARED_AGE_S) as watch:
-        scraped(lake, watch)
+    with other, SnapshotReader(lake, SHARED_AGE_S) as reader:
+        scraped(lake, reader)
         append(other, 5)
         clock.pass_s(SHARED_AGE_S - 1)
-        found = scraped(lake, watch)
+        found = scraped(lake, reader)
         assert of(found, "kafka_topic_partition_current_offset", topic="orders", partition="0") == 0
         assert of(found, "tidelog_lake_looks_total") == 1
         clock.pass_s(1)
-        found = scraped(lake, watch)
+        found = scraped(lake, reader)
         assert of(found, "kafka_topic_partition_current_offset", topic="orders", partition="0") == 5
         assert of(found, "tidelog_lake_looks_total") == 2
 
 
 def test_the_age_of_a_checkpoint(lake, clock):
-    with LakeWatch(lake, 0) as watch:
-        assert not any(name == "tidelog_topic_checkpoint_age_seconds" for name, _ in scraped(lake, watch))
+    with SnapshotReader(lake, 0) as reader:
+        assert not any(name == "tidelog_topic_checkpoint_age_seconds" for name, _ in scraped(lake, reader))
         append(lake, 1)
         lake.log("orders").upkeep.checkpoint(1)
         clock.pass_s(UPKEEP_AGE_S)
-        found = scraped(lake, watch)
+        found = scraped(lake, reader)
         assert of(found, "tidelog_topic_checkpoint_age_seconds", topic="orders") == UPKEEP_AGE_S
 
 
@@ -182,5 +182,5 @@ def test_the_disk_of_a_lake_in_a_folder(tmp_path):
 
 
 def test_a_lake_that_is_not_there():
-    with Lake("memory://none", create=None) as lake, LakeWatch(lake) as watch, pytest.raises(LakeNotFoundError):
-        watch.look()
+    with Lake("memory://none", create=None) as lake, SnapshotReader(lake) as reader, pytest.raises(LakeNotFoundError):
+        reader.read()

@@ -1,4 +1,4 @@
-"""A caller that asks a watch while another thread looks need not wait for all of the lake."""
+"""A caller that asks for a snapshot while another thread takes one need not wait for all of the lake."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,7 @@ from support.passing_clock import PassingClock
 
 from tidelog.log.base.errors import StorageError
 from tidelog.log.lake import Lake
-from tidelog.operations.snapshots import LakeWatch
+from tidelog.operations.snapshots import SnapshotReader
 
 NAMES = ("a", "b", "c")
 
@@ -22,37 +22,37 @@ def lake(tmp_path):
         yield found
 
 
-def test_the_first_look_is_shown_as_far_as_it_came(lake, monkeypatch):
+def test_the_first_snapshot_is_shown_as_far_as_it_came(lake, monkeypatch):
     gate = Gate(lake, monkeypatch, "b")
-    with LakeWatch(lake, 60) as watch, ThreadPoolExecutor(1) as threads:
-        first = threads.submit(watch.look)
+    with SnapshotReader(lake, 60) as reader, ThreadPoolExecutor(1) as threads:
+        first = threads.submit(reader.read)
         gate.reached.wait()
-        so_far = watch.look_soon(0)
+        so_far = reader.latest(0)
         gate.open.set()
         assert (tuple(so_far.topics), so_far.unread) == (("a",), ("b", "c"))
         assert (tuple(first.result().topics), first.result().unread) == (NAMES, ())
-        assert watch.look_soon(0) is first.result()
+        assert reader.latest(0) is first.result()
 
 
-def test_a_later_look_is_not_waited_for_unless_the_last_one_is_forgotten(lake, monkeypatch):
+def test_a_later_snapshot_is_not_waited_for_unless_the_last_one_is_invalid(lake, monkeypatch):
     lake.clock = PassingClock(lake.clock)
-    with LakeWatch(lake, 60) as watch, ThreadPoolExecutor(2) as threads:
-        before = watch.look()
+    with SnapshotReader(lake, 60) as reader, ThreadPoolExecutor(2) as threads:
+        before = reader.read()
         lake.clock.passed_s += 60
         gate = Gate(lake, monkeypatch, "b")
-        second = threads.submit(watch.look)
+        second = threads.submit(reader.read)
         gate.reached.wait()
-        assert watch.look_soon(0) is before
+        assert reader.latest(0) is before
         lake.create_topic("d", 1)
-        watch.forget()
-        third = threads.submit(watch.look_soon, 0)
+        reader.invalidate()
+        third = threads.submit(reader.latest, 0)
         gate.open.set()
         assert tuple(second.result().topics) == NAMES
         assert tuple(third.result().topics) == (*NAMES, "d")
-        assert watch.look_soon(0) is third.result()
+        assert reader.latest(0) is third.result()
 
 
-def test_who_waits_for_a_first_look_that_fails_looks_again(lake, monkeypatch):
+def test_a_caller_that_waits_for_a_first_snapshot_that_fails_takes_one(lake, monkeypatch):
     reached, go_on, listed = threading.Event(), threading.Event(), lake.storage.list_folders
 
     def fails(folder):
@@ -62,10 +62,10 @@ def test_who_waits_for_a_first_look_that_fails_looks_again(lake, monkeypatch):
         raise StorageError("the store is away")
 
     monkeypatch.setattr(lake.storage, "list_folders", fails)
-    with LakeWatch(lake, 60) as watch, ThreadPoolExecutor(2) as threads:
-        first = threads.submit(watch.look)
+    with SnapshotReader(lake, 60) as reader, ThreadPoolExecutor(2) as threads:
+        first = threads.submit(reader.read)
         reached.wait()
-        second = threads.submit(watch.look_soon, 0)
+        second = threads.submit(reader.latest, 0)
         go_on.set()
         with pytest.raises(StorageError):
             first.result()

@@ -62,15 +62,15 @@ def _shown(one: "Diagnosis") -> dict[str, str]:
 
 
 def _summary(facts: "LakeFacts") -> dict[str, int | float]:
-    look = facts.look
+    snapshot = facts.snapshot
     found: dict[str, int | float] = {}
-    if look is not None:
+    if snapshot is not None:
         found = {
-            "topics": len(look.topics),
+            "topics": len(snapshot.topics),
             "files": sum(topic.files for topic in facts.topics.values()),
-            "groups": len(look.groups),
-            "brokers": len(look.brokers),
-            "open_transactions": len(look.open_transactions),
+            "groups": len(snapshot.groups),
+            "brokers": len(snapshot.brokers),
+            "open_transactions": len(snapshot.open_transactions),
         }
     if (run := _waiting(facts)) is not None:
         found |= {"waiting_files": run.waiting_files, "waiting_bytes": run.waiting_bytes}

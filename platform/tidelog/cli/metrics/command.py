@@ -52,11 +52,11 @@ def metrics(
     # Heavy, and not needed for --help.
     from tidelog.metrics.lake_metrics import LakeMetrics
     from tidelog.metrics.text import rendered
-    from tidelog.operations.snapshots import LakeWatch
+    from tidelog.operations.snapshots import SnapshotReader
 
-    with call.open_lake() as lake, LakeWatch(lake, age) as watch:
-        watch.look()  # what can't be looked at is refused at once
-        collector = LakeMetrics(lake, watch, cluster=cluster)
+    with call.open_lake() as lake, SnapshotReader(lake, age) as reader:
+        reader.read()  # what can't be looked at is refused at once
+        collector = LakeMetrics(lake, reader, cluster=cluster)
         if listener is None:
             sys.stdout.write(rendered(collector.collect()).decode())
             return

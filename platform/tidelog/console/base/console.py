@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from tidelog.log.lake import Lake
-from tidelog.operations.snapshots import SHARED_AGE_S, LakeLook, LakeWatch
+from tidelog.operations.snapshots import SHARED_AGE_S, LakeSnapshot, SnapshotReader
 
 _SECRET_BYTES: Final = 32
-# How old a look at a lake on a local disk may be.
+# How old a snapshot of a lake on a local disk may be.
 AGE_S: Final = 1.0
-# A page waits so long for a look that runs before it takes what is known.
+# A page waits so long for a snapshot that is taken before it has the one before.
 _SOON_S: Final = 0.05
 
 
@@ -38,9 +38,9 @@ class ConsoleSettings:
 
 
 class Console:
-    """The lake, one look at it for all pages, and the parts. All methods may be called from many threads.
+    """The lake, one snapshot of it for all pages, and the parts. All methods may be called from many threads.
 
-    `age_s`: how old a look may be.
+    `age_s`: how old a snapshot may be.
 
     Use it as a context manager, or call `close` at the end.
     """
@@ -48,7 +48,9 @@ class Console:
     def __init__(self, lake: Lake, settings: ConsoleSettings | None = None, age_s: float | None = None) -> None:
         self.lake = lake
         self.settings = settings or ConsoleSettings()
-        self.watch = LakeWatch(lake, (SHARED_AGE_S if lake.storage.is_shared else AGE_S) if age_s is None else age_s)
+        self.reader = SnapshotReader(
+            lake, (SHARED_AGE_S if lake.storage.is_shared else AGE_S) if age_s is None else age_s
+        )
         self.since_ms = lake.clock.now_ms()
         self._secret = lake.ids.secret(_SECRET_BYTES)
         # Whether the server ends, and what wakes the answers that have no end of their own.
@@ -57,7 +59,7 @@ class Console:
         self._lock = threading.RLock()
         self._parts: dict[Any, Any] = {}
         self._ends = ExitStack()
-        self._ends.callback(self.watch.close)
+        self._ends.callback(self.reader.close)
 
     def __enter__(self) -> Self:
         return self
@@ -88,14 +90,14 @@ class Console:
         """What a principal's changes must come with, as long as the console runs."""
         return hmac.new(self._secret, principal.encode("utf-8", "surrogatepass"), sha256).hexdigest()
 
-    def look(self) -> LakeLook:
-        """The lake as of now, or as of as long ago as the watch allows."""
-        return self.watch.look()
+    def snapshot(self) -> LakeSnapshot:
+        """The lake as of now, or as of as long ago as the reader allows."""
+        return self.reader.read()
 
-    def look_soon(self) -> LakeLook:
-        """As `look`, without waiting long for another thread's: then of the first one what it has found so far."""
-        return self.watch.look_soon(_SOON_S)
+    def latest(self) -> LakeSnapshot:
+        """As `snapshot`, without waiting long for another thread's: then of the first one what it has found so far."""
+        return self.reader.latest(_SOON_S)
 
-    def forget(self) -> None:
-        """Have the next look be one of now: the console has changed the lake."""
-        self.watch.forget()
+    def invalidate(self) -> None:
+        """Have the next snapshot be one of now: the console has changed the lake."""
+        self.reader.invalidate()

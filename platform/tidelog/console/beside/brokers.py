@@ -18,7 +18,7 @@ def brokers(call: ConsoleCall) -> Any:
                 "started_ms": one.started_ms,
                 "listeners": [{"name": at.name, "host": at.host, "port": at.port} for at in one.listeners],
             }
-            for one in call.console.look().brokers
+            for one in call.console.snapshot().brokers
         ]
     }
 

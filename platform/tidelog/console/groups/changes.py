@@ -44,7 +44,7 @@ def reset(call: ConsoleCall) -> Any:
         raise bad(str(error)) from None
     if not dry_run:
         group_positions.commit(lake, log, name, {place: one.offset for place, one in planned.items()})
-        call.console.forget()
+        call.console.invalidate()
     rows = [
         {"topic": topic, "partition": p, "from": standings[topic, p].committed, "to": one.offset, "note": one.note}
         for (topic, p), one in planned.items()
@@ -84,5 +84,5 @@ def delete(call: ConsoleCall) -> Any:
     if call.fields("confirm").get("confirm") != name:
         raise bad("'confirm' must be the group's name: with the group go all of its offsets.")
     group_requests.delete(call.console.lake, GroupLog(call.console.lake), name)
-    call.console.forget()
+    call.console.invalidate()
     return {"deleted": name}

@@ -10,7 +10,7 @@ from tidelog.console.base.errors import ConsoleError
 from tidelog.console.live.sampler import Sampler
 from tidelog.groups.model import Group, GroupView, Member, TopicPartition
 from tidelog.metrics.lags import lags
-from tidelog.operations.snapshots import LakeLook
+from tidelog.operations.snapshots import LakeSnapshot
 
 # Members' own texts are shown up to here.
 _CHARACTERS = 500
@@ -20,14 +20,14 @@ _CHANGES = (AclOperation.READ, AclOperation.DELETE)
 
 def groups(call: ConsoleCall) -> Any:
     """The groups that the client sees."""
-    look = call.console.look()
-    seen = [(name, view) for name, view in sorted(look.groups.items()) if call.rights.sees_group(name)]
-    return {"groups": [summary(look, name, view) for name, view in seen]}
+    snapshot = call.console.snapshot()
+    seen = [(name, view) for name, view in sorted(snapshot.groups.items()) if call.rights.sees_group(name)]
+    return {"groups": [summary(snapshot, name, view) for name, view in seen]}
 
 
-def summary(look: LakeLook, name: str, view: GroupView) -> dict[str, Any]:
+def summary(snapshot: LakeSnapshot, name: str, view: GroupView) -> dict[str, Any]:
     """A group in a row. `lag_s`: of its partition that is the farthest behind."""
-    found, group = lags(look, view), view.group or Group(name)
+    found, group = lags(snapshot, view), view.group or Group(name)
     return {
         "group": name,
         "state": group.phase.value,
@@ -43,33 +43,33 @@ def summary(look: LakeLook, name: str, view: GroupView) -> dict[str, Any]:
 def group(call: ConsoleCall) -> Any:
     """One group: its members, and its partitions."""
     name = call.variables["group"]
-    look = call.console.look()
-    view = require_view(look, name)
+    snapshot = call.console.snapshot()
+    view = require_view(snapshot, name)
     members = view.group.members if view.group is not None else {}
     return {
-        **summary(look, name, view),
+        **summary(snapshot, name, view),
         "generation": view.group.generation if view.group is not None else 0,
         "may": {str(one.name).lower(): call.offers(one, AclResource.GROUP, name) for one in _CHANGES},
         "members": [_member(view, one) for _, one in sorted(members.items())],
-        "partitions": partitions(look, view),
+        "partitions": partitions(snapshot, view),
     }
 
 
-def require_view(look: LakeLook, name: str) -> GroupView:
+def require_view(snapshot: LakeSnapshot, name: str) -> GroupView:
     """The group. Raises `ConsoleError` 404."""
-    view = look.groups.get(name)
+    view = snapshot.groups.get(name)
     if view is None:
         raise ConsoleError(404, f"There is no group '{name}': one begins when its first consumer joins or commits.")
     return view
 
 
-def partitions(look: LakeLook, view: GroupView) -> list[dict[str, Any]]:
+def partitions(snapshot: LakeSnapshot, view: GroupView) -> list[dict[str, Any]]:
     """All partitions of which a group has an offset, or reads now. None for what is not there or not known."""
-    behind, readers_of = lags(look, view), readers(view)
+    behind, readers_of = lags(snapshot, view), readers(view)
     rows = []
     for place in sorted({*view.offsets, *readers_of}):
         topic, partition = place
-        committed, state, lag = view.offsets.get(place), look.topics.get(topic), behind.get(place)
+        committed, state, lag = view.offsets.get(place), snapshot.topics.get(topic), behind.get(place)
         reader = readers_of.get(place)
         rows.append(
             {
@@ -109,6 +109,6 @@ def _member(view: GroupView, member: Member) -> dict[str, Any]:
 def history(call: ConsoleCall) -> Any:
     """A group's lag by topic since the console's start."""
     sampler = call.console.part(Sampler)
-    require_view(sampler.sample().look, call.variables["group"])
+    require_view(sampler.sample().snapshot, call.variables["group"])
     times, series = sampler.group_history(call.variables["group"])
     return {"since_ms": call.console.since_ms, "step_s": sampler.step_s, "times": times, "series": series}

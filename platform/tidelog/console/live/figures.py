@@ -12,7 +12,7 @@ from tidelog.doctor.rules import examined
 from tidelog.groups.model import GroupView
 from tidelog.log.state.topic_state import TopicState
 from tidelog.metrics.lags import lags
-from tidelog.operations.snapshots import LakeLook
+from tidelog.operations.snapshots import LakeSnapshot
 
 # A file is small below this part of `segment.bytes`: merging takes those together.
 SMALL_FILE = 16
@@ -87,14 +87,14 @@ class ConsoleGroup:
         return 0.0 if self.oldest_ms is None else max(0, now_ms - self.oldest_ms) / 1000
 
 
-def group_figures(look: LakeLook, name: str) -> ConsoleGroup:
-    """A group's figures as of a look."""
+def group_figures(snapshot: LakeSnapshot, name: str) -> ConsoleGroup:
+    """A group's figures as of a snapshot."""
     by_topic: dict[str, int] = {}
     oldest_s = 0.0
-    for (topic, _), one in lags(look, look.groups[name]).items():
+    for (topic, _), one in lags(snapshot, snapshot.groups[name]).items():
         by_topic[topic] = by_topic.get(topic, 0) + one.records
         oldest_s = max(oldest_s, one.seconds)
-    return ConsoleGroup(by_topic, round(look.at_ms - oldest_s * 1000) if oldest_s else None)
+    return ConsoleGroup(by_topic, round(snapshot.at_ms - oldest_s * 1000) if oldest_s else None)
 
 
 def committed_since(before: GroupView, now: GroupView) -> int:
@@ -108,21 +108,21 @@ def committed_since(before: GroupView, now: GroupView) -> int:
 
 
 def alarms(
-    uri: str, look: LakeLook, topics: Mapping[str, ConsoleTopic], groups: Mapping[str, ConsoleGroup]
+    uri: str, snapshot: LakeSnapshot, topics: Mapping[str, ConsoleTopic], groups: Mapping[str, ConsoleGroup]
 ) -> list[Mapping[str, Any]]:
-    """What the doctor's rules find in a look alone, without a trial of the store."""
+    """What the doctor's rules find in a snapshot alone, without a trial of the store."""
     facts = LakeFacts(
         uri,
-        look.at_ms,
-        space=look.space,
-        look=look,
+        snapshot.at_ms,
+        space=snapshot.space,
+        snapshot=snapshot,
         topics={name: TopicHealth(one.files, one.small_files) for name, one in topics.items()},
         groups={
             name: GroupHealth(
-                len(view.group.members) if view.group else 0, groups[name].records, groups[name].seconds(look.at_ms)
+                len(view.group.members) if view.group else 0, groups[name].records, groups[name].seconds(snapshot.at_ms)
             )
-            for name, view in look.groups.items()
+            for name, view in snapshot.groups.items()
         },
-        runs=look.runs,
+        runs=snapshot.runs,
     )
     return [{"name": one.rule, "level": str(one.level), "what": one.what, "do": one.do} for one in examined(facts)]

@@ -21,11 +21,11 @@ from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.requests import Requests
-from tidelog.operations.snapshots import SHARED_AGE_S, LakeLook
+from tidelog.operations.snapshots import SHARED_AGE_S, LakeSnapshot
 
 logger = logging.getLogger("tidelog.console")
 
-# Between two looks: at least this on a local disk, and so much that looking takes a fiftieth of the time.
+# Between two snapshots: at least this on a local disk, and so much that they take a fiftieth of the time.
 STEP_S: Final = 2.0
 _SHARE: Final = 50
 # Requests a minute are those of so long.
@@ -36,12 +36,12 @@ SERIES: Final = (*_RATES, "lag", "entries", "files", "small_files", "records", "
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one look gave, `alarms` once all topics are read.
+    """What one snapshot gave, `alarms` once all topics are read.
 
-    `rates`: records a second that each topic got since the look before, None for its first.
+    `rates`: records a second that each topic got since the snapshot before, None for its first.
     """
 
-    look: LakeLook
+    snapshot: LakeSnapshot
     topics: Mapping[str, ConsoleTopic] = field(default_factory=dict)
     rates: Mapping[str, float | None] = field(default_factory=dict)
     groups: Mapping[str, ConsoleGroup] = field(default_factory=dict)
@@ -68,28 +68,28 @@ class Sampler:
         self._thread.start()
 
     def close(self) -> None:
-        """End the looks."""
+        """End the thread."""
         self._ended.set()
         self._thread.join()
 
     def sample(self) -> Sample:
-        """The lake as `Console.look` has it now. Raises `LakeNotFoundError`, `StorageError`."""
-        return self._of(self._console.look())
+        """The lake as `Console.snapshot` has it now. Raises `LakeNotFoundError`, `StorageError`."""
+        return self._of(self._console.snapshot())
 
     def sample_soon(self) -> Sample:
-        """As `sample`; while the first look runs, the topics that it has found so far. Raises as `sample` does."""
-        look = self._console.look_soon()
-        if not look.unread:
-            return self._of(look)
+        """As `sample`; while the first snapshot is taken, the topics that it has found so far. Raises as `sample`."""
+        snapshot = self._console.latest()
+        if not snapshot.unread:
+            return self._of(snapshot)
         defaults = self._console.lake.config()
-        topics = {name: _figures(state, defaults, None) for name, state in look.topics.items()}
-        return Sample(look, topics, dict.fromkeys(topics))
+        topics = {name: _figures(state, defaults, None) for name, state in snapshot.topics.items()}
+        return Sample(snapshot, topics, dict.fromkeys(topics))
 
-    def _of(self, look: LakeLook) -> Sample:
+    def _of(self, snapshot: LakeSnapshot) -> Sample:
         with self._lock:
             before = self._sample
-            if before is None or (before.look is not look and before.look.at_ms <= look.at_ms):
-                before = self._sample = self._taken(look, before)
+            if before is None or (before.snapshot is not snapshot and before.snapshot.at_ms <= snapshot.at_ms):
+                before = self._sample = self._taken(snapshot, before)
             return before
 
     def history(self) -> tuple[list[int], dict[str, list[float | None]]]:
@@ -139,35 +139,35 @@ class Sampler:
             while len(self._asked) > 2 and self._asked[1][0] < now_s - _LATE_S:
                 self._asked.popleft()
 
-    def _taken(self, look: LakeLook, before: Sample | None) -> Sample:
-        """What is new in a look, and the figures of the rest as they were. The lock is held."""
+    def _taken(self, snapshot: LakeSnapshot, before: Sample | None) -> Sample:
+        """What is new in a snapshot, and the figures of the rest as they were. The lock is held."""
         defaults = self._console.lake.config()
         known = {} if before is None else before.topics
-        topics = {name: _figures(state, defaults, known.get(name)) for name, state in look.topics.items()}
-        seconds = 0.0 if before is None else (look.at_ms - before.look.at_ms) / 1000
+        topics = {name: _figures(state, defaults, known.get(name)) for name, state in snapshot.topics.items()}
+        seconds = 0.0 if before is None else (snapshot.at_ms - before.snapshot.at_ms) / 1000
         rates = {name: _rate(one, known.get(name), seconds) for name, one in topics.items()}
         same = frozenset(name for name, one in topics.items() if known.get(name) is one)
-        groups = {name: self._group(look, before, name, same) for name in look.groups}
-        found = alarms(self._console.lake.uri, look, topics, groups)
-        self._history.add(look.at_ms, self._totals(look, topics, groups, found))
+        groups = {name: self._group(snapshot, before, name, same) for name in snapshot.groups}
+        found = alarms(self._console.lake.uri, snapshot, topics, groups)
+        self._history.add(snapshot.at_ms, self._totals(snapshot, topics, groups, found))
         self._groups = {name: self._groups.get(name) or _lag_history(one.lag) for name, one in groups.items()}
         for name, one in groups.items():
-            self._groups[name].add(look.at_ms, one.lag)
-        return Sample(look, topics, rates, groups, found)
+            self._groups[name].add(snapshot.at_ms, one.lag)
+        return Sample(snapshot, topics, rates, groups, found)
 
-    def _group(self, look: LakeLook, before: Sample | None, name: str, same: Set[str]) -> ConsoleGroup:
+    def _group(self, snapshot: LakeSnapshot, before: Sample | None, name: str, same: Set[str]) -> ConsoleGroup:
         """A group's figures, as they were where nothing of it is new; `same`: topics that have no new entry."""
         known = None if before is None else before.groups.get(name)
         if known is None or before is None:
-            return group_figures(look, name)
-        if before.look.groups[name] is look.groups[name] and known.lag.keys() <= same:
+            return group_figures(snapshot, name)
+        if before.snapshot.groups[name] is snapshot.groups[name] and known.lag.keys() <= same:
             return known
-        self._read += committed_since(before.look.groups[name], look.groups[name])
-        return group_figures(look, name)
+        self._read += committed_since(before.snapshot.groups[name], snapshot.groups[name])
+        return group_figures(snapshot, name)
 
     def _totals(
         self,
-        look: LakeLook,
+        snapshot: LakeSnapshot,
         topics: Mapping[str, ConsoleTopic],
         groups: Mapping[str, ConsoleGroup],
         found: Sequence[Mapping[str, Any]],
@@ -177,7 +177,7 @@ class Sampler:
             "bytes_in": sum(one.produced_bytes for one in topics.values()),
             "records_out": self._read,
             "lag": sum(one.records for one in groups.values()),
-            "entries": sum(state.version + 1 for state in look.topics.values()),
+            "entries": sum(state.version + 1 for state in snapshot.topics.values()),
             "files": sum(one.files for one in topics.values()),
             "small_files": sum(one.small_files for one in topics.values()),
             "records": sum(one.records for one in topics.values()),

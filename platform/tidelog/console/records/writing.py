@@ -27,7 +27,7 @@ def produce(call: ConsoleCall) -> Any:
         "partition": partition,
     }
     ranges = topic_of(call).append([row])
-    call.console.forget()
+    call.console.invalidate()
     ((found, (offset, _)),) = ranges.items()
     return {"partition": found, "offset": offset}
 

@@ -46,10 +46,10 @@ def readable(call: ConsoleCall) -> Readable:
         return all(rights.may(AclOperation.READ, AclResource.TOPIC, name) for name in names)
 
     def topics() -> list[str]:
-        return [name for name in call.console.look().topics if may(name)]
+        return [name for name in call.console.snapshot().topics if may(name)]
 
     def state(name: str) -> TopicState | None:
-        return lake.peek(name) if name in call.console.look().topics and may(name) else None
+        return lake.peek(name) if name in call.console.snapshot().topics and may(name) else None
 
     return Readable(topics, state, stands)
 

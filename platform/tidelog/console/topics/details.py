@@ -46,10 +46,10 @@ def topic(call: ConsoleCall) -> Any:
                 "newest_ms": newest,
             }
         )
-    look = call.console.look_soon()
+    snapshot = call.console.latest()
     seen = [
         group
-        for group, view in look.groups.items()
+        for group, view in snapshot.groups.items()
         if call.rights.sees_group(group) and any(of == name for of, _ in view.offsets)
     ]
     return {
@@ -59,7 +59,7 @@ def topic(call: ConsoleCall) -> Any:
         "config": topic_settings(state, lake.config()),
         "overrides": state.overrides,
         "typed": topic_settings(state, lake.config())["typed"],
-        "groups": None if look.unread else len(seen),
+        "groups": None if snapshot.unread else len(seen),
         "may": {str(one.name).lower(): call.offers(one, AclResource.TOPIC, name) for one in _CHANGES},
         "table": f"{lake.uri}/{name}",
         "version": state.version,
@@ -101,7 +101,7 @@ def change_config(call: ConsoleCall) -> Any:
     if both:
         raise bad(f"{both[0]!r} is both set and reset.")
     call.console.lake.alter_topic(call.topic, config={**wanted, **dict.fromkeys(reset)})
-    call.console.forget()
+    call.console.invalidate()
     return config(call)
 
 
@@ -112,7 +112,7 @@ def grow(call: ConsoleCall) -> Any:
         raise bad("'partitions' must be a whole number.")
     state_of(call)
     call.console.lake.alter_topic(call.topic, partitions)
-    call.console.forget()
+    call.console.invalidate()
     return topic(call)
 
 
@@ -179,12 +179,12 @@ def entry_shown(entry: Entry) -> Mapping[str, Any]:
 def consumers(call: ConsoleCall) -> Any:
     """The groups that have offsets of a topic."""
     state_of(call)
-    look = call.console.look()
+    snapshot = call.console.snapshot()
     found = []
-    for name, view in look.groups.items():
+    for name, view in snapshot.groups.items():
         if not call.rights.sees_group(name) or not any(of == call.topic for of, _ in view.offsets):
             continue
-        behind = lags(look, view)
+        behind = lags(snapshot, view)
         found.append(
             {
                 "group": name,

@@ -10,7 +10,7 @@ from tidelog.console.live.sampler import Sampler
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.rules import names
 from tidelog.log.state.topic_state import TopicState
-from tidelog.operations.snapshots import LakeLook
+from tidelog.operations.snapshots import LakeSnapshot
 
 _MOST_LISTED: Final = 1_000
 _SETTINGS: Final = ("retention_ms", "retention_bytes", "cleanup", "typed")
@@ -38,7 +38,7 @@ def topics(call: ConsoleCall) -> Any:
     offset, limit = call.number("offset", 0), call.number("limit", 100, 1, _MOST_LISTED)
     sample = call.console.part(Sampler).sample_soon()
     defaults = call.console.lake.config()
-    unread = set(sample.look.unread)
+    unread = set(sample.snapshot.unread)
     rows: list[dict[str, Any]] = []
     for name in (*sample.topics, *unread):
         if search in name.lower() and call.rights.sees_topic(name):
@@ -46,21 +46,21 @@ def topics(call: ConsoleCall) -> Any:
             row = {"name": name, **{figure: getattr(one, figure, None) for figure in _FIGURES}}
             rows.append(row | {"rate": rate, "internal": names.is_internal(name)})
     if sort == "retention":
-        _add_settings(rows, sample.look, defaults)
+        _add_settings(rows, sample.snapshot, defaults)
     rows.sort(key=_SORTS["name"])
     rows.sort(key=_SORTS[sort], reverse=falling)
     internal = sum(row["internal"] for row in rows)
     page = rows[offset : offset + limit]
-    _add_settings(page, sample.look, defaults)
+    _add_settings(page, sample.snapshot, defaults)
     for row in page:
         row["may_delete"] = call.offers(AclOperation.DELETE, AclResource.TOPIC, row["name"])
     seen = sum(map(call.rights.sees_topic, unread))
     return {"total": len(rows), "internal": internal, "unread": seen, "topics": page}
 
 
-def _add_settings(rows: Iterable[dict[str, Any]], look: LakeLook, defaults: LakeConfig) -> None:
+def _add_settings(rows: Iterable[dict[str, Any]], snapshot: LakeSnapshot, defaults: LakeConfig) -> None:
     for row in rows:
-        state = look.topics.get(row["name"])
+        state = snapshot.topics.get(row["name"])
         row.update(dict.fromkeys(_SETTINGS) if state is None else topic_settings(state, defaults))
 
 
@@ -88,7 +88,7 @@ def create_topic(call: ConsoleCall) -> Any:
     if not call.rights.may(AclOperation.CREATE, AclResource.CLUSTER):  # either right counts, as in Kafka
         call.rights.require(AclOperation.CREATE, AclResource.TOPIC, name)
     made = call.console.lake.create_topic(name, partitions, config)
-    call.console.forget()
+    call.console.invalidate()
     return {"name": made.name, "id": made.id, "partitions": len(made.partitions)}
 
 
@@ -97,5 +97,5 @@ def delete_topic(call: ConsoleCall) -> Any:
     if call.fields("confirm").get("confirm") != call.topic:
         raise ConsoleError(400, "'confirm' must be the topic's name: with the topic go all of its records.")
     call.console.lake.delete_topic(call.topic)
-    call.console.forget()
+    call.console.invalidate()
     return {"deleted": call.topic}

@@ -48,11 +48,11 @@ def overview(call: ConsoleCall) -> Any:
     topics = {name: one for name, one in sample.topics.items() if rights.sees_topic(name)}
     groups = {name: one for name, one in sample.groups.items() if rights.sees_group(name)}
     newest = sampler.newest()
-    unread = sum(map(rights.sees_topic, sample.look.unread))
+    unread = sum(map(rights.sees_topic, sample.snapshot.unread))
     # What is wrong, and sums of groups, are known once all topics are.
-    whole = not sample.look.unread and len(topics) == len(sample.topics) and len(groups) == len(sample.groups)
+    whole = not sample.snapshot.unread and len(topics) == len(sample.topics) and len(groups) == len(sample.groups)
     return {
-        "at_ms": sample.look.at_ms,
+        "at_ms": sample.snapshot.at_ms,
         "topics": len(topics) + unread,
         "unread": unread,
         "partitions": sum(one.partitions for one in topics.values()),
@@ -67,21 +67,23 @@ def overview(call: ConsoleCall) -> Any:
         "out_per_s": newest["records_out"] if whole else None,
         "lag": sum(one.records for one in groups.values()),
         "alarms": sample.alarms if whole else [],
-        "broken": [{"topic": name, "why": why} for name, why in sample.look.broken.items() if rights.sees_topic(name)],
+        "broken": [
+            {"topic": name, "why": why} for name, why in sample.snapshot.broken.items() if rights.sees_topic(name)
+        ],
     }
 
 
 def requests(call: ConsoleCall) -> Any:
     """What the console asks of the store: requests a minute of late, and in all; None of a store that counts none."""
     total, per_minute = call.console.part(Sampler).requests()
-    return {"requests": total, "requests_per_minute": per_minute, "looks": call.console.watch.looks}
+    return {"requests": total, "requests_per_minute": per_minute, "looks": call.console.reader.reads}
 
 
 def history(call: ConsoleCall) -> Any:
     """The lake's series since the start; nothing for a client that does not see all of the lake."""
     sampler = call.console.part(Sampler)
     sample, rights = sampler.sample_soon(), call.rights
-    names = (*sample.topics, *sample.look.unread)
+    names = (*sample.topics, *sample.snapshot.unread)
     whole = all(map(rights.sees_topic, names)) and all(map(rights.sees_group, sample.groups))
     times, series = sampler.history() if whole else ([], {name: [] for name in SERIES})
     return {"since_ms": call.console.since_ms, "step_s": sampler.step_s, "times": times, "series": series}

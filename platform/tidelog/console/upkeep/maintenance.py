@@ -38,7 +38,7 @@ class ConsoleMaintenance(Jobs):
         finally:  # what it did before it failed shows, too
             with self._planning:
                 self._due_s = float("-inf")
-            self._console.forget()
+            self._console.invalidate()
         return {"failed": report.failed, "rows": _rows(report)}
 
     def due(self) -> list[dict[str, str]]:
@@ -60,7 +60,7 @@ def maintenance(call: ConsoleCall) -> Any:
     """The newest runs, the last one first, and what is due of the topics that the client sees."""
     found = call.console.part(ConsoleMaintenance).due()
     return {
-        "runs": [asdict(run) for run in call.console.look().runs],
+        "runs": [asdict(run) for run in call.console.snapshot().runs],
         "due": [row for row in found if call.rights.sees_topic(row["topic"])],
     }
 
@@ -70,7 +70,7 @@ def run_now(call: ConsoleCall) -> Any:
     topic = call.fields("topic").get("topic")
     if not (topic is None or isinstance(topic, str)):
         raise bad("'topic' must be a text, or null for all topics.")
-    if topic is not None and topic not in call.console.look().topics:
+    if topic is not None and topic not in call.console.snapshot().topics:
         raise UnknownTopicError(f"Topic '{topic}' does not exist.")
     return call.console.part(ConsoleMaintenance).run(topic)
 

@@ -62,18 +62,18 @@ def abort(call: ConsoleCall) -> Any:
     if not isinstance(name, str) or not (producer_id is None or type(producer_id) is int):
         raise bad("'transactional_id' must be a text, and 'producer_id' a whole number.")
     key = TransactionLog(call.console.lake).abort_open(name, producer_id)
-    call.console.forget()
+    call.console.invalidate()
     return {"transactional_id": name, "producer_id": key.producer_id, "epoch": key.epoch, "number": key.number}
 
 
 def producers(call: ConsoleCall) -> Any:
     """The producers of a topic, or of all that the client may read, as far as there is room in an answer."""
-    wanted, look = call.text("topic"), call.console.look()
+    wanted, snapshot = call.text("topic"), call.console.snapshot()
     if wanted:
         call.rights.require(AclOperation.READ, AclResource.TOPIC, wanted)
         states = {wanted: call.console.lake.topic(wanted).state()}
     else:
-        states = {n: s for n, s in look.topics.items() if call.rights.may(AclOperation.READ, AclResource.TOPIC, n)}
+        states = {n: s for n, s in snapshot.topics.items() if call.rights.may(AclOperation.READ, AclResource.TOPIC, n)}
     rows: list[dict[str, Any]] = []
     total = 0
     for name, state in states.items():
