@@ -11,7 +11,7 @@ from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, A
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
-from tidelog.web.logins import HttpAccess
+from tidelog.server.logins import HttpAccess
 
 USERS = ("reader", "writer", "root")
 RIGHTS = (

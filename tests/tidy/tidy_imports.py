@@ -13,7 +13,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     # What can be asked of a lake, for the faces below this line.
     frozenset({"operations"}),
     frozenset({"clients", "admin", "aio", "check", "mirror", "metrics", "doctor"}),
-    frozenset({"commands", "broker", "registry", "web"}),
+    frozenset({"commands", "broker", "registry", "server"}),
     frozenset(
         {"tidelog", "pyspark_tidelog", "jobs", "cli", "schema_registry", "spark", "connect", "streams", "console"}
     ),

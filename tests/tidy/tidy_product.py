@@ -22,7 +22,7 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/connect/api/guard.py": "the right that each route needs, apart from routing",
     "platform/tidelog/connect/runtime/foreign_connectors.py": "a table of others' connectors, apart from loading",
     "platform/tidelog/connect/connectors/jdbc/sink_keys.py": "a connector's keys, as the other connectors have them",
-    "platform/tidelog/web/request_ids.py": "ids of requests, apart from starting and stopping servers",
+    "platform/tidelog/server/request_ids.py": "ids of requests, apart from starting and stopping servers",
     "platform/tidelog/connect/connectors/spark/supervision.py": "rules of restarts, without processes",
     "platform/tidelog/connect/transforms/field_path.py": "the syntax of paths (KIP-821), apart from records",
     "platform/tidelog/console/beside/brokers.py": "one kind of what runs beside a lake, as the other modules there",

@@ -39,11 +39,11 @@ from tidelog.log.base.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
-from tidelog.web.connections import HttpBounds
-from tidelog.web.errors import RequestRefusedError
-from tidelog.web.lasting import RightEndedError, while_it_stands
-from tidelog.web.logins import HttpLogins
-from tidelog.web.requests import JSON, RequestBodies, from_json, path_of, refusal_headers, sender
+from tidelog.server.connections import HttpBounds
+from tidelog.server.errors import RequestRefusedError
+from tidelog.server.lasting import RightEndedError, while_it_stands
+from tidelog.server.logins import HttpLogins
+from tidelog.server.requests import JSON, RequestBodies, from_json, path_of, refusal_headers, sender
 
 logger = logging.getLogger("tidelog.console")
 

@@ -2,7 +2,7 @@
 
 A page of another site may have a browser send requests with the user's password. So what changes something needs a
 token that only the console's own page can read. By which names the console is called, its server looks
-(`tidelog.web.hosts`).
+(`tidelog.server.hosts`).
 Source: OWASP's cheat sheet on cross-site request forgery; Fetch Metadata (W3C).
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tidelog.console.base.errors import ConsoleError
-from tidelog.web.requests import authority_of
+from tidelog.server.requests import authority_of
 
 CSRF_HEADER: Final = "x-tidelog-csrf"
 HEADERS: Final[Mapping[str, str]] = {

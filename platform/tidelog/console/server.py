@@ -9,9 +9,9 @@ from tidelog.console.base.console import Console, ConsoleSettings
 from tidelog.console.base.routing import Routes
 from tidelog.console.routes import ROUTES
 from tidelog.log.lake import Lake
-from tidelog.web.connections import HttpBounds
-from tidelog.web.logins import HttpAccess, HttpLogins
-from tidelog.web.serving import HttpServer
+from tidelog.server.connections import HttpBounds
+from tidelog.server.logins import HttpAccess, HttpLogins
+from tidelog.server.serving import HttpServer
 
 logger = logging.getLogger("tidelog.console")
 

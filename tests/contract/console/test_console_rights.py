@@ -8,7 +8,7 @@ from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, AclResource
 from tidelog.log.lake import Lake
-from tidelog.web.logins import HttpAccess
+from tidelog.server.logins import HttpAccess
 
 Op = AclOperation
 

@@ -11,7 +11,7 @@ from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.model import Acl, AclFilter, AclOperation, AclPattern, AclPermission, AclResource
 from tidelog.console.sql.routes import ConsoleSql
 from tidelog.log.lake import Lake
-from tidelog.web.logins import HttpAccess
+from tidelog.server.logins import HttpAccess
 
 ANN = ("ann", "ann-pw")
 READ = Acl(

@@ -13,8 +13,8 @@ from tidelog.log.lake import Lake
 from tidelog.registry.base.model import Schema
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.records import SubjectVersion
+from tidelog.server.logins import HttpAccess
 from tidelog.transactions.transaction_log import TransactionLog
-from tidelog.web.logins import HttpAccess
 
 ALLOWED = (
     (AclOperation.READ, AclResource.TOPIC, "orders"),

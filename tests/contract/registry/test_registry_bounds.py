@@ -29,8 +29,8 @@ from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.log.lake import Lake
 from tidelog.registry.api.routing import _TABLE
-from tidelog.web.connections import HttpBounds
-from tidelog.web.logins import HttpAccess, HttpLogins
+from tidelog.server.connections import HttpBounds
+from tidelog.server.logins import HttpAccess, HttpLogins
 
 MIB = 2**20
 JSON_TYPE = b"content-type: application/json\r\n"

@@ -11,7 +11,7 @@ from support.registry_servers import running_registry
 
 from tidelog.log.lake import Lake
 from tidelog.registry.api.serving import RegistryServer
-from tidelog.web.serving import HttpAddressError
+from tidelog.server.serving import HttpAddressError
 
 registry_client = pytest.importorskip("confluent_kafka.schema_registry")
 avro = pytest.importorskip("confluent_kafka.schema_registry.avro")

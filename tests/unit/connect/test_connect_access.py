@@ -17,8 +17,8 @@ from tidelog.connect.api.routes import RestRoutes
 from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.log.lake import Lake
-from tidelog.web.connections import HttpBounds
-from tidelog.web.logins import HttpAccess, HttpLogins
+from tidelog.server.connections import HttpBounds
+from tidelog.server.logins import HttpAccess, HttpLogins
 
 CONFIG = {"connector.class": COUNTER, "topic": "t"}
 PATHS = {"{name}": "c", "{task}": "0", "{plugin}": COUNTER, "{logger}": "tidelog.connect.tests"}

@@ -15,7 +15,7 @@ from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.log.lake import Lake
-from tidelog.web.connections import HttpBounds
+from tidelog.server.connections import HttpBounds
 
 CONVERTERS = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",

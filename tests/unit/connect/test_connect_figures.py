@@ -6,7 +6,7 @@ from test_connect_api import CONVERTERS, Rest
 
 from tidelog.connect.api.metrics import WorkerMetrics
 from tidelog.connect.runtime.task_figures import WINDOW_S, TaskFigure, TaskFigures
-from tidelog.web.connections import HttpCounts
+from tidelog.server.connections import HttpCounts
 
 
 class Clock:

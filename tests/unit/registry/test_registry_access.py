@@ -19,7 +19,7 @@ from tidelog.registry.api import guard, routing
 from tidelog.registry.api.app import RegistryApp
 from tidelog.registry.api.rights import topic_of
 from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.web.logins import KNOWN_FOR_S, LOOK_EVERY_S, HttpAccess, HttpLogins
+from tidelog.server.logins import KNOWN_FOR_S, LOOK_EVERY_S, HttpAccess, HttpLogins
 
 INT, LONG = '"int"', '"long"'
 Op, TOPIC, CLUSTER = AclOperation, AclResource.TOPIC, AclResource.CLUSTER

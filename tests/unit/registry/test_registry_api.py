@@ -12,7 +12,7 @@ from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.registry.api.app import V1
 from tidelog.registry.base.model import Schema
 from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.web.connections import HttpBounds
+from tidelog.server.connections import HttpBounds
 
 INT, LONG, TEXT = '"int"', '"long"', '"string"'
 RECORD = '{"type":"record","name":"r","fields":[]}'

@@ -15,7 +15,7 @@ from tidelog.registry.api.app import RegistryApp
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.fold import MOST_NUMBER, RegistryState
 from tidelog.registry.state.records import read
-from tidelog.web.logins import LOOK_EVERY_S, HttpAccess, HttpLogins
+from tidelog.server.logins import LOOK_EVERY_S, HttpAccess, HttpLogins
 
 V1 = "application/vnd.schemaregistry.v1+json"
 PROTO = 'syntax = "proto3";\n'

@@ -11,8 +11,8 @@ from tidelog.cli.broker.configuration import Given, given_by_environment, given_
 from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.registry.api.serving import RegistryServer
-from tidelog.web.connections import HttpBounds
-from tidelog.web.logins import HttpAccess
+from tidelog.server.connections import HttpBounds
+from tidelog.server.logins import HttpAccess
 
 
 class HttpListenerSettings(NamedTuple):

@@ -11,8 +11,8 @@ from tidelog.commands.failures import UsageProblemError
 from tidelog.connect.config.providers import ConfigProviders
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.web.connections import HttpBounds
-from tidelog.web.logins import HttpAccess
+from tidelog.server.connections import HttpBounds
+from tidelog.server.logins import HttpAccess
 
 # Connect's prefix of what counts for the listener of its API alone.
 _OWN: Final = "listeners.https."

@@ -9,7 +9,7 @@ from typing import Final
 
 from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.connect.store.errors import RestError
-from tidelog.web.logins import May
+from tidelog.server.logins import May
 
 _SEE, _CONFIGS, _CHANGE = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER
 

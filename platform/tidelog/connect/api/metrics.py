@@ -10,7 +10,7 @@ from tidelog.connect.group.units import Unit
 from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.runs import UnitRun
 from tidelog.connect.runtime.task_runs import SourceTaskRun, TaskRun
-from tidelog.web.connections import HttpCounts
+from tidelog.server.connections import HttpCounts
 
 
 class WorkerMetrics(Collector):

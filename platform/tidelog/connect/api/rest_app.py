@@ -16,10 +16,10 @@ from tidelog.connect.api.routes import RestAnswer, RestCall, RestRoutes
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.store.errors import RestError
 from tidelog.log.base.errors import TidelogError
-from tidelog.web.connections import HttpBounds
-from tidelog.web.errors import RequestRefusedError
-from tidelog.web.logins import HttpLogins
-from tidelog.web.requests import JSON, RequestBodies, from_json, path_of, refusal_headers, refuse_other_sites, sender
+from tidelog.server.connections import HttpBounds
+from tidelog.server.errors import RequestRefusedError
+from tidelog.server.logins import HttpLogins
+from tidelog.server.requests import JSON, RequestBodies, from_json, path_of, refusal_headers, refuse_other_sites, sender
 
 logger = logging.getLogger("tidelog.connect")
 

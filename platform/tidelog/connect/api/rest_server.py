@@ -16,10 +16,10 @@ from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.connect.store.health import all_troubles, health_of
 from tidelog.log.lake import Lake
-from tidelog.web.connections import HttpBounds
-from tidelog.web.logins import HttpAccess, HttpLogins
-from tidelog.web.requests import JSON
-from tidelog.web.serving import HttpServer
+from tidelog.server.connections import HttpBounds
+from tidelog.server.logins import HttpAccess, HttpLogins
+from tidelog.server.requests import JSON
+from tidelog.server.serving import HttpServer
 
 logger = logging.getLogger("tidelog.connect")
 

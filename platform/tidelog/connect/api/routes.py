@@ -10,7 +10,7 @@ from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.plugin_views import LoggerViews, plugin_config, plugins
 from tidelog.connect.store.configs import TargetState
 from tidelog.connect.store.errors import RestError
-from tidelog.web.paths import PathParts, found_path, path_parts
+from tidelog.server.paths import PathParts, found_path, path_parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Final
 
 from tidelog.access.model import ANONYMOUS, CLUSTER_NAME, AclOperation, AclResource
 from tidelog.console.base.errors import ConsoleError
-from tidelog.web.logins import HttpClient
+from tidelog.server.logins import HttpClient
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from tidelog.console.base.errors import bad
 from tidelog.console.base.routing import ConsoleRoute, for_all
 from tidelog.console.sql.box import Readable, SqlBox
 from tidelog.log.state.topic_state import TopicState
-from tidelog.web.logins import LoginRefusedError
+from tidelog.server.logins import LoginRefusedError
 
 
 class ConsoleSql(SqlBox):

@@ -20,10 +20,10 @@ from tidelog.registry.api.rights import EVERYTHING, ApiRights
 from tidelog.registry.api.routing import routed
 from tidelog.registry.base.errors import RegistryError, schema_too_large
 from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.web.connections import HttpBounds
-from tidelog.web.errors import RequestRefusedError
-from tidelog.web.logins import HttpLogins
-from tidelog.web.requests import RequestBodies, path_of, refusal_headers, refuse_other_sites, sender
+from tidelog.server.connections import HttpBounds
+from tidelog.server.errors import RequestRefusedError
+from tidelog.server.logins import HttpLogins
+from tidelog.server.requests import RequestBodies, path_of, refusal_headers, refuse_other_sites, sender
 
 logger = logging.getLogger("tidelog.registry")
 

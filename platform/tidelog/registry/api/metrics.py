@@ -7,7 +7,7 @@ from prometheus_client.registry import Collector
 
 from tidelog.registry.api.app import RegistryApp
 from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.web.connections import HttpCounts
+from tidelog.server.connections import HttpCounts
 
 
 class RegistryMetrics(Collector):

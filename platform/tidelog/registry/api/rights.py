@@ -9,7 +9,7 @@ from typing import Final
 
 from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.registry.base.errors import RegistryError
-from tidelog.web.logins import May
+from tidelog.server.logins import May
 
 _ENDINGS: Final = ("-key", "-value")
 

@@ -9,9 +9,9 @@ from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.registry.api.app import V1, RegistryApp
 from tidelog.registry.api.metrics import RegistryMetrics
 from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.web.connections import HttpBounds
-from tidelog.web.logins import HttpAccess, HttpLogins
-from tidelog.web.serving import HttpServer
+from tidelog.server.connections import HttpBounds
+from tidelog.server.logins import HttpAccess, HttpLogins
+from tidelog.server.serving import HttpServer
 
 logger = logging.getLogger("tidelog.registry")
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tidelog.web import lasting
-from tidelog.web.lasting import RightEndedError, while_it_stands
+from tidelog.server import lasting
+from tidelog.server.lasting import RightEndedError, while_it_stands
 
 
 class Asked:

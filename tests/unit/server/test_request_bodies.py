@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect, Request
 
-from tidelog.web.connections import HttpBounds
-from tidelog.web.errors import RequestRefusedError
-from tidelog.web.requests import RequestBodies, from_json, path_of, refuse_other_sites
+from tidelog.server.connections import HttpBounds
+from tidelog.server.errors import RequestRefusedError
+from tidelog.server.requests import RequestBodies, from_json, path_of, refuse_other_sites
 
 
 def request(*chunks: bytes | None, **headers: str) -> Request:

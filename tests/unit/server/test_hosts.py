@@ -6,7 +6,7 @@ import httpx
 import pytest
 from starlette.responses import PlainTextResponse
 
-from tidelog.web.hosts import ANY, KnownHosts, OwnHosts
+from tidelog.server.hosts import ANY, KnownHosts, OwnHosts
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.broker.base.tls import ListenerTls
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
-from tidelog.web.connections import HttpBounds, HttpCounts, bounded
-from tidelog.web.hosts import KnownHosts, OwnHosts
-from tidelog.web.request_ids import RequestIds
+from tidelog.server.connections import HttpBounds, HttpCounts, bounded
+from tidelog.server.hosts import KnownHosts, OwnHosts
+from tidelog.server.request_ids import RequestIds
 
 BACKLOG: Final = 1024
 

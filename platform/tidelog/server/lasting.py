@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from anyio import to_thread
 
-from tidelog.web.errors import RequestRefusedError
+from tidelog.server.errors import RequestRefusedError
 
-# With how long what is known of access counts (`tidelog.web.logins`), an answer ends within a second.
+# With how long what is known of access counts (`tidelog.server.logins`), an answer ends within a second.
 ASK_EVERY_S: Final = 0.4
 
 

@@ -10,9 +10,9 @@ from anyio import to_thread
 from starlette.requests import Request
 
 from tidelog.broker.base.blocking import pause
-from tidelog.web.connections import HttpBounds
-from tidelog.web.errors import RequestRefusedError
-from tidelog.web.logins import HttpClient, HttpLogins, LoginRefusedError
+from tidelog.server.connections import HttpBounds
+from tidelog.server.errors import RequestRefusedError
+from tidelog.server.logins import HttpClient, HttpLogins, LoginRefusedError
 
 JSON: Final = "application/json"
 

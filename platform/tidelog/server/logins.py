@@ -24,7 +24,7 @@ from tidelog.access.users import Users
 from tidelog.broker.sasl.tries import FailedTries
 from tidelog.log.base.errors import AuthenticationError, TidelogError
 from tidelog.log.lake import Lake
-from tidelog.web.errors import RequestRefusedError
+from tidelog.server.errors import RequestRefusedError
 
 # How long what is known of access counts without a look, and a password that was right without being hashed again: as
 # long as no credential changes.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.web.paths import FoundPath, found_path, path_parts
+from tidelog.server.paths import FoundPath, found_path, path_parts
 
 PATHS = [
     (),

@@ -1,1 +1,0 @@
-"""tidelog.web: what the servers of HTTP share: connections with bounds, log-ins, TLS, paths."""
