@@ -7,7 +7,7 @@ from tidy_repository import ROOT
 
 from tidelog.clients.settings import ConsumerSettings, ProducerSettings
 from tidelog.clients.settings.ignored import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
-from tidelog.clients.settings.parsing import keys_of
+from tidelog.log.base.keys import keys_of
 
 PAGE = (ROOT / CLIENTS).read_text(encoding="utf-8")
 

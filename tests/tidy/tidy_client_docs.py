@@ -12,7 +12,7 @@ from tidy_repository import ROOT
 
 from tidelog.clients.settings import CommonSettings, ConsumerSettings, ProducerSettings
 from tidelog.clients.settings.ignored import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
-from tidelog.clients.settings.parsing import ClientKey, keys_of
+from tidelog.log.base.keys import FieldKey, keys_of
 
 CLIENTS = "docs/clients.md"
 
@@ -46,7 +46,7 @@ def _rows(settings: type[Any], without: set[str]) -> list[tuple[str, ...]]:
     ]
 
 
-def _default(key: ClientKey, default: Any) -> str:
+def _default(key: FieldKey, default: Any) -> str:
     if key.unset:
         return key.unset
     if default is None:

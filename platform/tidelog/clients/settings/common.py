@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, Union
 
 from tidelog.clients.settings.ignored import NO_CREDENTIALS
-from tidelog.clients.settings.parsing import ClientKeys, key, parse_keys
+from tidelog.clients.settings.parsing import ClientKeys, parse_keys
 from tidelog.clients.settings.value_types import AddressKind, Callback, Instance, Options
 from tidelog.log.base.environment import LAKE_VARIABLE
+from tidelog.log.base.keys import key
 from tidelog.log.base.typed_values import Choice, Text, Whole
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelog.clients.settings.common import RecordClientSettings
-from tidelog.clients.settings.parsing import key
 from tidelog.clients.settings.rules import consumer_rules
 from tidelog.clients.settings.value_types import LIBRDKAFKA_FLAG, Callback
 from tidelog.groups.assignors.assign import ASSIGNORS
 from tidelog.groups.rules.members import MAX_GROUP_ID
+from tidelog.log.base.keys import key
 from tidelog.log.base.typed_values import MAX_INT, Choice, NameList, Text, Whole, names
 
 

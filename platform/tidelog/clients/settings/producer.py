@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidelog.clients.settings.common import RecordClientSettings
-from tidelog.clients.settings.parsing import key
 from tidelog.clients.settings.rules import producer_rules
 from tidelog.clients.settings.value_types import LIBRDKAFKA_FLAG, Callback
+from tidelog.log.base.keys import key
 from tidelog.log.base.typed_values import MAX_INT, MAX_LONG, Choice, Number, Text, Whole, names
 
 PARTITIONERS: Final = (

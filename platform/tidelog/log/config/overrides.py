@@ -1,10 +1,11 @@
 """What a topic's and a lake's configuration have in common: keys with values of their own over inherited ones."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.base.keys import KeyTable
 from tidelog.log.base.typed_values import Whole, hint
 from tidelog.log.config.key_type import Key
 
@@ -29,10 +30,8 @@ class Settings:
     KEYS: ClassVar[Mapping[str, Key[Any]]] = {}
     REFUSED: ClassVar[Mapping[str, str]] = {}
     REFUSED_BEGINNINGS: ClassVar[Mapping[str, str]] = {}
-    # another accepted name of a key -> its name
-    ALIASES: ClassVar[Mapping[str, str]] = {}
-    # another accepted name of a key, in other units -> its name, and how many of its units one of them is
-    SCALED: ClassVar[Mapping[str, tuple[str, int]]] = {}
+    # another accepted name of a key -> its name, and how many of its units one of the other's is
+    ALIASES: ClassVar[Mapping[str, tuple[str, int]]] = {}
     # names of keys that belong elsewhere -> where and how they are called there
     ELSEWHERE: ClassVar[Mapping[str, str]] = {}
     LEVEL: ClassVar[str] = ""
@@ -57,12 +56,12 @@ class Settings:
     @classmethod
     def knows(cls, name: str) -> bool:
         """Whether it is the name of a key, or another name of one."""
-        return name in cls.KEYS or name in cls.ALIASES or name in cls.SCALED
+        return name in cls.KEYS or name in cls.ALIASES
 
     @classmethod
     def key_of(cls, name: str) -> Key[Any]:
         """The key of that name, or other name. Raises `InvalidConfigError` when it is refused or unknown."""
-        return cls._key(name)
+        return cls._table().key(name)
 
     def _is_set(self, name: str) -> bool:
         return name in self.own or name in self.inherited
@@ -82,42 +81,47 @@ class Settings:
         return Row(key.name, value, source == "default", key.doc, source)
 
     @classmethod
-    def _key(cls, name: str) -> Key[Any]:
-        """Return the key of that name or alias; raise InvalidConfigError when it is refused or unknown."""
-        name = cls.SCALED[name][0] if name in cls.SCALED else cls.ALIASES.get(name, name)
-        if name in cls.KEYS:
-            return cls.KEYS[name]
-        if name not in cls.ELSEWHERE and (why := cls._refusal(name)) is not None:
-            raise InvalidConfigError(
-                f"Configuration {name} is refused, because it would do nothing: {why}. Leave it out."
-            )
-        if name in cls.ELSEWHERE:
-            raise InvalidConfigError(
-                f"Configuration {name} is no key of a {cls.LEVEL}, so it would do nothing. {cls.ELSEWHERE[name]}"
-            )
-        known = [*cls.KEYS, *cls.ALIASES, *cls.SCALED, *cls.REFUSED]
-        advice = hint(name, known, "configuration")
-        raise InvalidConfigError(
-            f"Unknown {cls.LEVEL} configuration {name!r}: a key that nothing reads would do nothing. {advice}"
-        )
+    def _table(cls) -> KeyTable[Key[Any]]:
+        names = {**cls.KEYS, **{name: cls.KEYS[other] for name, (other, _) in cls.ALIASES.items()}}
+        return KeyTable(names, cls, lambda name: cls.ELSEWHERE.get(name) or cls._refusal(name), cls.REFUSED)
 
     @classmethod
     def _parsed(cls, mapping: Mapping[str, str]) -> dict[str, Any]:
         """Return the values by key; raise InvalidConfigError when a name or a value is wrong."""
-        values: dict[str, Any] = {}
-        for name, text in mapping.items():
-            key = cls._key(name)
-            value = key.parse(cls._in_units(name, text))
-            if values.setdefault(key.name, value) != value:
-                raise InvalidConfigError(
-                    f"Configuration {key.name} is set twice, under two names and to different values. Set it once."
-                )
-        return values
+        return cls._table().read(mapping.items())
+
+    @classmethod
+    def value(cls, name: str, key: Key[Any], given: str) -> Any:
+        """The value of a key, given by one of its names. Raises `InvalidConfigError`, as what follows returns it."""
+        return key.parse(cls._in_units(name, given))
+
+    @classmethod
+    def refused(cls, name: str, why: str) -> InvalidConfigError:
+        """For a key that would do nothing."""
+        if name in cls.ELSEWHERE:
+            return InvalidConfigError(f"Configuration {name} is no key of a {cls.LEVEL}, so it would do nothing. {why}")
+        return InvalidConfigError(f"Configuration {name} is refused, because it would do nothing: {why}. Leave it out.")
+
+    @classmethod
+    def unknown(cls, name: str, known: Iterable[str]) -> InvalidConfigError:
+        """For what is no key."""
+        return InvalidConfigError(
+            f"Unknown {cls.LEVEL} configuration {name!r}: a key that nothing reads would do nothing."
+            f" {hint(name, known, 'configuration')}"
+        )
+
+    @classmethod
+    def twice(cls, key: Key[Any]) -> InvalidConfigError:
+        """For a key that is set by two names."""
+        return InvalidConfigError(
+            f"Configuration {key.name} is set twice, under two names and to different values. Set it once."
+        )
 
     @classmethod
     def _in_units(cls, name: str, text: str) -> str:
         """The value of a key's other name in the key's own units; a negative one means the same in all."""
-        if name not in cls.SCALED or not isinstance(text, str):
+        _, per = cls.ALIASES.get(name, (name, 1))
+        if per == 1 or not isinstance(text, str):
             return text
         try:
             number = Whole(bits=32).parse(text.strip())
@@ -125,7 +129,7 @@ class Settings:
             raise InvalidConfigError(
                 f"Invalid value {text.strip()} for configuration {name}: Not a number of type INT. Give a whole number."
             ) from None
-        return str(number if number < 0 else number * cls.SCALED[name][1])
+        return str(number if number < 0 else number * per)
 
     def _changed(self, changes: Mapping[str, str | None]) -> dict[str, Any]:
         """Return the own values after changes; None takes a key's own value away.
@@ -133,7 +137,7 @@ class Settings:
         A refused key has none here, so to reset it changes nothing: Kafka's MirrorMaker resets each key that has its
         default at the source.
         """
-        reset = {self._key(name).name for name, text in changes.items() if text is None and not self._is_refused(name)}
+        reset = {self.key_of(name).name for name, text in changes.items() if text is None and not self._is_refused(name)}
         given = self._parsed({name: text for name, text in changes.items() if text is not None})
         for name in reset & given.keys():
             raise InvalidConfigError(f"Configuration {name} is both set and reset. Do one of both.")

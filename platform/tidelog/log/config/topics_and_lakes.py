@@ -312,8 +312,8 @@ class LakeConfig(Settings):
     LEVEL = "lake"
     REFUSED = PASSED_OVER
     REFUSED_BEGINNINGS = PASSED_OVER_BEGINNINGS
-    ALIASES: ClassVar[Mapping[str, str]] = {"log.message.timestamp.type": "message.timestamp.type"}
-    SCALED: ClassVar[Mapping[str, tuple[str, int]]] = {
+    ALIASES: ClassVar[Mapping[str, tuple[str, int]]] = {
+        "log.message.timestamp.type": ("message.timestamp.type", 1),
         "log.retention.hours": ("log.retention.ms", _HOUR_MS),
         "log.retention.minutes": ("log.retention.ms", 60_000),
         "log.roll.hours": ("log.roll.ms", _HOUR_MS),

@@ -13,8 +13,8 @@ import pytest
 from tidelog.clients.settings import AdminSettings, ConsumerSettings, ProducerSettings
 from tidelog.clients.settings import common as settings_module
 from tidelog.clients.settings.ignored import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
-from tidelog.clients.settings.parsing import keys_of
 from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.log.base.keys import keys_of
 from tidelog.log.base.typed_values import Whole
 
 VECTORS = Path(__file__).parents[2] / "vectors"

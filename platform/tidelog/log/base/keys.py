@@ -1,0 +1,116 @@
+"""Keys of configurations: each is declared once, for the field that holds it, and one walk reads a mapping of them.
+
+What is wrong is said in the words of the system whose keys they are: Kafka, librdkafka, Java, Spark.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from tidelog.log.base.typed_values import Flag, ValueKind
+
+_METADATA: Final = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldKey:
+    """A key that a field of a dataclass holds.
+
+    `default`: in the key's units, None for none; `unset`: the default in words, where its value has none. `aliases`:
+    its other names. `per`: how many of the key's units make one of the field's. `stands`: a value, and what the field
+    has for it.
+    """
+
+    name: str
+    kind: ValueKind[Any]
+    doc: str
+    aliases: tuple[str, ...] = ()
+    unset: str = ""
+    default: Any = None
+    per: int = 1
+    stands: tuple[Any, Any] | None = None
+
+    def field(self) -> Any:
+        """A field of a dataclass that holds the key."""
+        return dataclasses.field(default=self.held(self.default), metadata={_METADATA: self})
+
+    def held(self, value: Any) -> Any:
+        """What the field has for a parsed value."""
+        if self.stands is not None and value == self.stands[0]:
+            return self.stands[1]
+        return value if self.per == 1 or value is None else value / self.per
+
+    def text(self, held: Any) -> str:
+        """The text of what a field holds."""
+        if held is None:
+            return ""
+        return Flag().text(held) if isinstance(held, bool) else str(round(held * self.per) if self.per > 1 else held)
+
+    @property
+    def usual(self) -> str:
+        """The default as a text, or in words."""
+        return self.unset or self.text(self.held(self.default))
+
+
+def key(name: str, default: Any, kind: ValueKind[Any], doc: str, *aliases: str, unset: str = "") -> Any:
+    """A field of a dataclass that holds the key `name`."""
+    return FieldKey(name, kind, doc, aliases, unset, default).field()
+
+
+def keys_of(settings: type[Any]) -> dict[str, FieldKey]:
+    """The keys of a dataclass by the fields that hold them, in the fields' order."""
+    return {field.name: field.metadata[_METADATA] for field in dataclasses.fields(settings) if field.metadata}
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+K = TypeVar("K", bound=_Named)
+K_contra = TypeVar("K_contra", bound=_Named, contravariant=True)
+
+
+class KeyWords(Protocol[K_contra]):
+    """How a system reads the values of its keys, and words what is wrong with a mapping of them."""
+
+    def value(self, name: str, key: K_contra, given: Any, /) -> Any:
+        """The value that is given for a key by one of its names. Raises for one that the key does not take."""
+
+    def refused(self, name: str, why: str, /) -> Exception:
+        """The error for a key that is refused."""
+
+    def unknown(self, name: Any, known: Iterable[str], /) -> Exception:
+        """The error for what is no key; `known`: the names that may have been meant."""
+
+    def twice(self, key: K_contra, /) -> Exception:
+        """The error for a key that is set by two names, to different values."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTable(Generic[K]):
+    """Keys by each of their names. `refusal`: why a name is refused, None for others; `beside`: names of no keys here
+    that an unknown one may mean."""
+
+    names: Mapping[str, K]
+    words: KeyWords[K]
+    refusal: Callable[[Any], str | None] = lambda _: None
+    beside: Iterable[str] = ()
+
+    def key(self, name: Any) -> K:
+        """The key of a name. Raises the words' error for one that is refused or unknown."""
+        if name in self.names:
+            return self.names[name]
+        why = self.refusal(name)
+        raise self.words.unknown(name, [*self.names, *self.beside]) if why is None else self.words.refused(name, why)
+
+    def read(self, given: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+        """{key: value} of names with their values. Raises the words' errors."""
+        values: dict[str, Any] = {}
+        for name, text in given:
+            key = self.key(name)
+            value = self.words.value(name, key, text)
+            if values.setdefault(key.name, value) != value:
+                raise self.words.twice(key)
+        return values
