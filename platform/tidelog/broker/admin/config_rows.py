@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from tidelog.admin.enums import ConfigSource
 from tidelog.broker.base.cluster_view import BrokerNode
-from tidelog.broker.base.setting_keys import SETTINGS
 from tidelog.broker.base.settings import BrokerSettings
-from tidelog.log.base.typed_values import MAX_INT, Flag, NameList, Number, Whole
+from tidelog.log.base.typed_values import MAX_INT, Flag, NameList, Number, ValueKind, Whole
+from tidelog.log.config.broker_keys import DESCRIBED
 from tidelog.log.config.key_type import Key
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 
@@ -79,14 +79,14 @@ def _row(config: TopicConfig | LakeConfig, key: Key[Any], own: int) -> ConfigRow
 
     synonyms = tuple(found())
     return ConfigRow(
-        key.name, synonyms[0].value, _type_of(key), key.doc, synonyms, read_only=key.name == NOT_BY_BROKERS
+        key.name, synonyms[0].value, _type_of(key.kind), key.doc, synonyms, read_only=key.name == NOT_BY_BROKERS
     )
 
 
-def _type_of(key: Key[Any]) -> ConfigType:
-    kind = key.kind
+def _type_of(kind: ValueKind[Any]) -> ConfigType:
     if isinstance(kind, Whole):
-        return ConfigType.INT if kind.bits == 32 else ConfigType.LONG
+        is_int = (kind.high or 0) <= MAX_INT if kind.bits is None else kind.bits == 32
+        return ConfigType.INT if is_int else ConfigType.LONG
     kinds = ((Flag, ConfigType.BOOLEAN), (Number, ConfigType.DOUBLE), (NameList, ConfigType.LIST))
     return next((found for one, found in kinds if isinstance(kind, one)), ConfigType.STRING)
 
@@ -112,8 +112,8 @@ def broker_rows(node: BrokerNode, settings: BrokerSettings, lake_uri: str) -> li
     bound = {name: (one.host, one.port) for name, one in settings.listeners.items()}
     text, whole = ConfigType.STRING, ConfigType.INT
     declared = [
-        row(one.name, one.text_of(settings), one.default(), _type_of_setting(one.kind), _sentence(one.meaning))
-        for one in SETTINGS
+        row(key.name, key.text(settings.value(key.name)), key.usual, _type_of(key.kind), _sentence(key.doc))
+        for key in DESCRIBED
     ]
     return [
         *declared,
@@ -124,12 +124,6 @@ def broker_rows(node: BrokerNode, settings: BrokerSettings, lake_uri: str) -> li
         row("log.dirs", lake_uri, None, text, "The lake's address: all brokers of a cluster share it."),
         row("node.id", node.id, None, whole, "The broker's number."),
     ]
-
-
-def _type_of_setting(kind: Whole | Flag) -> ConfigType:
-    if isinstance(kind, Flag):
-        return ConfigType.BOOLEAN
-    return ConfigType.LONG if (kind.high or 0) > MAX_INT else ConfigType.INT
 
 
 def _sentence(meaning: str) -> str:

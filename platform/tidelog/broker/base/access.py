@@ -9,6 +9,7 @@ from tidelog.access.authorizer import AclVerdict, Authorizer, Subject
 from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.access.state import AccessState
 from tidelog.broker.base.calls import Call, Peer
+from tidelog.log.config.broker_keys import held
 
 # Decisions that are kept until an ACL changes; with more, all are made again.
 MOST_VERDICTS: Final = 50_000
@@ -16,15 +17,15 @@ MOST_VERDICTS: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """How a broker is configured to decide; Kafka's setting in the comment.
+    """How a broker is configured to decide.
 
     `everyone`: what no ACL is about is allowed to all; None: unless a listener authenticates.
     `audit_topic`: the topic that gets the lines of the audit, too; None: none. Kafka has no such setting.
     """
 
     super_users: frozenset[str] = field(default_factory=frozenset)  # super.users
-    everyone: bool | None = None  # allow.everyone.if.no.acl.found
-    audit_topic: str | None = None  # audit.topic
+    everyone: bool | None = held("allow.everyone.if.no.acl.found")
+    audit_topic: str | None = held("audit.topic")
 
 
 async def _nothing_to_look_at() -> None:

@@ -1,26 +1,29 @@
 """What a broker is started with. Names and defaults are those of Kafka's brokers, where Kafka has the setting."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Final, Self
 
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol, any_authenticates
+from tidelog.log.base.keys import keys_of
+from tidelog.log.config.broker_keys import held
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What clients may take of a broker, so that the others notice nothing; Kafka's setting in the comment."""
+    """What clients may take of a broker, so that the others notice nothing."""
 
-    request_max_bytes: int = 100 * 1024 * 1024  # socket.request.max.bytes
-    max_connections: int = 2**31 - 1  # max.connections
-    max_connections_per_ip: int = 2**31 - 1  # max.connections.per.ip
-    idle_s: float = 600.0  # connections.max.idle.ms
-    queued_max_bytes: int = 128 * 1024 * 1024  # queued.max.request.bytes: requests that came and are not answered
+    request_max_bytes: int = held("socket.request.max.bytes")
+    max_connections: int = held("max.connections")
+    max_connections_per_ip: int = held("max.connections.per.ip")
+    idle_s: float = held("connections.max.idle.ms")
+    queued_max_bytes: int = held("queued.max.request.bytes")
     # Answers that clients have not taken yet: above this, no other fetch begins. Kafka has no such setting.
-    unsent_max_bytes: int = 128 * 1024 * 1024
+    unsent_max_bytes: int = held("unsent.max.bytes")
     # A client that has an answer to take, and takes nothing of it for so long, is dropped. Kafka has no such setting.
-    stalled_s: float = 60.0
+    stalled_s: float = held("stalled.reader.ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,47 +44,47 @@ class Linger:
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """What a broker asks of consumers' groups; Kafka's setting in the comment."""
+    """What a broker asks of consumers' groups."""
 
-    min_session_timeout_ms: int = 6_000  # group.min.session.timeout.ms
-    max_session_timeout_ms: int = 1_800_000  # group.max.session.timeout.ms
-    initial_rebalance_delay_ms: int = 3_000  # group.initial.rebalance.delay.ms
-    max_size: int = 2**31 - 1  # group.max.size
+    min_session_timeout_ms: int = held("group.min.session.timeout.ms")
+    max_session_timeout_ms: int = held("group.max.session.timeout.ms")
+    initial_rebalance_delay_ms: int = held("group.initial.rebalance.delay.ms")
+    max_size: int = held("group.max.size")
 
 
 @dataclass(frozen=True, slots=True)
 class SaslSettings:
-    """How clients log in at listeners that have SASL; Kafka's setting in the comment.
+    """How clients log in at listeners that have SASL.
 
     `max_receive_bytes`: the largest request of a client before it is logged in. `max_reauth_s`: how long a session
     lasts before its client has to log in again, 0 for ever; a token's end comes first. `failed_delay_s`: how long the
     answer to wrong credentials waits.
     """
 
-    max_receive_bytes: int = 512 * 1024  # sasl.server.max.receive.size
-    max_reauth_s: float = 0.0  # connections.max.reauth.ms
-    failed_delay_s: float = 0.1  # connection.failed.authentication.delay.ms
+    max_receive_bytes: int = held("sasl.server.max.receive.size")
+    max_reauth_s: float = held("connections.max.reauth.ms")
+    failed_delay_s: float = held("connection.failed.authentication.delay.ms")
     # A connection that is not logged in for so long is closed. Kafka has no such setting.
-    login_within_s: float = 30.0
+    login_within_s: float = held("login.timeout.ms")
     # Wrong credentials that one address may send within a minute: then its connections are closed unheard, until it
     # may try again. Clients that share an address share the limit: one that repeats a wrong password for ever, as
     # librdkafka does some 8 times a second, leaves the others enough. Kafka has no such setting.
-    failures_per_minute: int = 1000
+    failures_per_minute: int = held("login.failures.per.minute")
     tokens: TokenSettings | None = None  # sasl.oauthbearer.*: of OAUTHBEARER, which needs it
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaSettings:
-    """How clients are held to their quotas; Kafka's setting in the comment.
+    """How clients are held to their quotas.
 
     A client that was silent may take what its limit brings in one window at once; of changes of partitions, what it
     brings in all of them. Metrics show rates over all windows.
     """
 
-    windows: int = 11  # quota.window.num
-    window_s: float = 1.0  # quota.window.size.seconds
-    controller_windows: int = 11  # controller.quota.window.num
-    controller_window_s: float = 1.0  # controller.quota.window.size.seconds
+    windows: int = held("quota.window.num")
+    window_s: float = held("quota.window.size.seconds")
+    controller_windows: int = held("controller.quota.window.num")
+    controller_window_s: float = held("controller.quota.window.size.seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +99,32 @@ class BrokerSettings:
     """
 
     listeners: Mapping[str, ListenerSettings]
-    id: int | None = None
-    rack: str | None = None
+    id: int | None = held("broker.id")
+    rack: str | None = held("broker.rack")
     advertised: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     inter_broker: str | None = None  # inter.broker.listener.name
     bounds: Bounds = field(default_factory=Bounds)
     drain_s: float = 5.0
-    cache_bytes: int = 128 * 1024 * 1024
+    cache_bytes: int = held("cache.bytes")
     linger: Linger | None = None
-    default_replication_factor: int = 1  # default.replication.factor, of topics that are created without one
-    deletes_topics: bool = True  # delete.topic.enable
-    maintain_every_s: float = 60.0  # log.retention.check.interval.ms, of which a minute is the most that counts
+    default_replication_factor: int = held("default.replication.factor")
+    deletes_topics: bool = held("delete.topic.enable")
+    maintain_every_s: float = held("log.retention.check.interval.ms")
     groups: GroupSettings = field(default_factory=GroupSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
     sasl: SaslSettings = field(default_factory=SaslSettings)
     quotas: QuotaSettings = field(default_factory=QuotaSettings)
+
+    def value(self, key: str) -> Any:
+        """What the field of a key has."""
+        group, name = PLACES[key]
+        return getattr(getattr(self, group) if group else self, name)
+
+    def with_value(self, key: str, value: Any) -> Self:
+        """The settings with another value in the field of a key."""
+        group, name = PLACES[key]
+        changed = {name: value}
+        return replace(self, **({group: replace(getattr(self, group), **changed)} if group else changed))
 
     @property
     def brokers_listener(self) -> str:
@@ -122,3 +136,10 @@ class BrokerSettings:
         """Whether what no ACL is about is allowed to all: unless a listener authenticates, or as configured."""
         told = self.access.everyone
         return not any_authenticates(self.listeners) if told is None else told
+
+
+_GROUPS: Final[Mapping[str, Any]] = {"": BrokerSettings} | {
+    one.name: one.default_factory for one in fields(BrokerSettings) if is_dataclass(one.default_factory)
+}
+# {key: (group of settings, field)}, "" for what `BrokerSettings` itself has.
+PLACES: Final = {key.name: (group, name) for group, kind in _GROUPS.items() for name, key in keys_of(kind).items()}

@@ -1,25 +1,26 @@
 """A broker's settings, of its configuration file and of the environment, which comes first."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from tidelog.access.token_settings import TokenSettings
-from tidelog.broker.base.access import AccessSettings
-from tidelog.broker.base.setting_keys import ALL_SETTINGS, PREFIX, SETTINGS
-from tidelog.broker.base.settings import BrokerSettings
+from tidelog.broker.base.settings import PLACES, BrokerSettings
 from tidelog.broker.server.listeners import Address
 from tidelog.cli.broker.config_file import read_config
-from tidelog.cli.broker.environment import GivenSetting, with_value
-from tidelog.cli.broker.kafka_file import Problems, TakenFile, take
+from tidelog.cli.broker.kafka_file import GivenSetting, Problems, TakenFile, take
 from tidelog.cli.broker.listener_config import addresses_of, advertised_of, inter_broker_of, listed, listeners_of
 from tidelog.cli.broker.plan import BrokerPlan
 from tidelog.commands.failures import UsageProblemError
-from tidelog.log.base.typed_values import MAX_INT, Flag, Whole, nearest
+from tidelog.log.base.keys import keys_of
+from tidelog.log.base.typed_values import nearest
+from tidelog.log.config.broker_keys import BROKER_KEYS
 
 # Where a broker listens without any configuration.
 DEFAULT_LISTENERS: Final = {"PLAINTEXT": ("127.0.0.1", 9092)}
-_VALUES: Final = {one.name: one for one in SETTINGS}
+_PREFIX: Final = "TIDELOG_BROKER_"
+# {variable of the environment: key}: TIDELOG_BROKER_MAX_CONNECTIONS is max.connections.
+VARIABLES: Final = {_PREFIX + name.upper().replace(".", "_"): name for name in BROKER_KEYS}
 _TOKENS: Final = "sasl.oauthbearer."
 
 Given = Mapping[str, GivenSetting]
@@ -34,16 +35,14 @@ def given_by_file(config: Mapping[str, str], path: str) -> dict[str, GivenSettin
 
 def given_by_environment(environment: Mapping[str, str]) -> dict[str, GivenSetting]:
     """{setting: what the environment has}. Raises `UsageProblemError` for variables that are none."""
-    by_variable = {one.variable: name for name, one in ALL_SETTINGS.items()}
     found, problems = {}, Problems()
     for variable, text in environment.items():
-        if variable in by_variable:
-            found[by_variable[variable]] = GivenSetting(text, f"The environment has {variable}")
-        elif variable.startswith(PREFIX):
-            problems.add(
-                f"The environment has {variable}, which is no setting of a broker."
-                f" {_hint(variable, by_variable, 'docs/brokers.md')}"
-            )
+        if variable in VARIABLES:
+            found[VARIABLES[variable]] = GivenSetting(text, f"The environment has {variable}")
+        elif variable.startswith(_PREFIX):
+            near = nearest(variable, VARIABLES)
+            advice = f"Do you mean {near}?" if near else "docs/brokers.md has all of them."
+            problems.add(f"The environment has {variable}, which is no setting of a broker. {advice}")
     problems.refuse()
     return found
 
@@ -63,13 +62,13 @@ def settings_of(
 
 
 def _settings(given: Given, addresses: Mapping[str, Address] | None, problems: Problems) -> BrokerSettings:
-    texts = {name: one.text.strip() for name, one in given.items() if name not in _VALUES}
+    texts = {name: one.text.strip() for name, one in given.items()}
     if addresses is None:
         addresses = DEFAULT_LISTENERS
         with problems.noted():
             addresses = addresses_of("listeners", texts.get("listeners", "")) or DEFAULT_LISTENERS
     listeners = listeners_of(texts, addresses, problems)
-    settings = BrokerSettings(listeners, rack=texts.get("broker.rack") or None)
+    settings = BrokerSettings(listeners)
     with problems.noted():
         settings = replace(settings, id=_broker_id(given))
     with problems.noted():
@@ -77,7 +76,7 @@ def _settings(given: Given, addresses: Mapping[str, Address] | None, problems: P
     with problems.noted():
         settings = replace(settings, inter_broker=inter_broker_of(texts, addresses, listeners))
     with problems.noted():
-        settings = replace(settings, access=_access(given))
+        settings = replace(settings, access=replace(settings.access, super_users=_super_users(texts)))
     with problems.noted():
         settings = replace(settings, sasl=replace(settings.sasl, tokens=_tokens(given)))
         if settings.sasl.tokens is None and any("OAUTHBEARER" in one.mechanisms for one in listeners.values()):
@@ -85,9 +84,9 @@ def _settings(given: Given, addresses: Mapping[str, Address] | None, problems: P
                 "sasl.enabled.mechanisms has OAUTHBEARER, which needs the public keys of the tokens' issuer: give"
                 f" {_TOKENS}jwks.endpoint.url."
             )
-    for name in sorted(given.keys() & _VALUES):
+    for name in sorted((given.keys() & PLACES.keys()) - {"broker.id"}):
         with problems.noted():
-            settings = with_value(settings, _VALUES[name], given[name])
+            settings = settings.with_value(name, given[name].value(BROKER_KEYS[name]))
     return settings
 
 
@@ -141,54 +140,25 @@ def planned_settings(plan: BrokerPlan, environment: Mapping[str, str]) -> Broker
 
 
 def _broker_id(given: Given) -> int | None:
-    ids = {_value(given, name, Whole(-1, MAX_INT), None) for name in ("broker.id", "node.id") if name in given}
+    ids = {given[name].value(BROKER_KEYS[name]) for name in ("broker.id", "node.id") if name in given}
     if len(ids) > 1:
         raise UsageProblemError("broker.id and node.id differ. They are one setting: give one of them.")
-    found = next(iter(ids), None)
-    return None if found == -1 else found  # as Kafka's broker.id=-1: one that is free
+    return next(iter(ids), None)
 
 
-def _access(given: Given) -> AccessSettings:
-    users = listed(given["super.users"].text, ";") if "super.users" in given else []
+def _super_users(texts: Mapping[str, str]) -> frozenset[str]:
+    users = listed(texts.get("super.users", ""), ";")
     for one in users:
         if not one.startswith("User:"):
             raise UsageProblemError(f"super.users: {one!r} is no principal. Write User:NAME, separated by semicolons.")
-    topic = given["audit.topic"].text.strip() if "audit.topic" in given else ""
-    return AccessSettings(
-        frozenset(users), _value(given, "allow.everyone.if.no.acl.found", Flag(), None), topic or None
-    )
+    return frozenset(users)
 
 
 def _tokens(given: Given) -> TokenSettings | None:
-    def text(name: str, default: str = "") -> str:
-        return given[_TOKENS + name].text.strip() if _TOKENS + name in given else default
-
-    keys = text("jwks.endpoint.url")
-    if not keys:
+    address = f"{_TOKENS}jwks.endpoint.url"
+    if address not in given or not (keys := given[address].text.strip()):
         if any(name.startswith(_TOKENS) for name in given):
-            raise UsageProblemError(
-                f"Settings of {_TOKENS}* need {_TOKENS}jwks.endpoint.url: the public keys of tokens."
-            )
+            raise UsageProblemError(f"Settings of {_TOKENS}* need {address}: the public keys of tokens.")
         return None
-    usual = TokenSettings(keys)
-    skew = _value(given, _TOKENS + "clock.skew.seconds", Whole(0, 3600, of="seconds"), usual.clock_skew_s)
-    refresh_ms = _value(given, _TOKENS + "jwks.endpoint.refresh.ms", Whole(1, MAX_INT, of="ms"), None)
-    return replace(
-        usual,
-        audiences=tuple(listed(text("expected.audience"))),
-        issuer=text("expected.issuer") or None,
-        sub_claim=text("sub.claim.name", usual.sub_claim),
-        scope_claim=text("scope.claim.name", usual.scope_claim),
-        scopes=tuple(listed(text("expected.scope"))),
-        clock_skew_s=skew,
-        refresh_s=usual.refresh_s if refresh_ms is None else refresh_ms / 1000,
-    )
-
-
-def _value(given: Given, name: str, kind: Whole | Flag, default: Any) -> Any:
-    return given[name].parse(name, kind) if name in given else default
-
-
-def _hint(name: str, known: Iterable[str], page: str) -> str:
-    near = nearest(name, known)
-    return f"Do you mean {near}?" if near else f"{page} has all of them."
+    fields = {name: given[key.name].value(key) for name, key in keys_of(TokenSettings).items() if key.name in given}
+    return TokenSettings(keys, **fields)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from tidelog.broker.base.setting_keys import ALL_SETTINGS, LISTENER_PREFIX, OF_LISTENERS, ValueSetting
-from tidelog.cli.broker.environment import GivenSetting
 from tidelog.commands.failures import UsageProblemError
 from tidelog.connect.config.providers import ConfigProviders
 from tidelog.connect.data.errors import ConnectError
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.base.keys import FieldKey
 from tidelog.log.base.typed_values import nearest
-from tidelog.log.config.kafka_brokers import PASSED_OVER, why_passed_over
+from tidelog.log.config.broker_keys import BROKER_KEYS, LISTENER_PREFIX, OF_LISTENERS
+from tidelog.log.config.kafka_brokers import PASSED_OVER
 from tidelog.log.config.topics_and_lakes import LakeConfig
 
 # Classes whose rules are those of the lake's ACLs. Another one's rights would hold no more.
@@ -61,6 +61,21 @@ class KeyRow:
     value: str
     fate: KeyOutcome
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSetting:
+    """A text that was given for a key, and how to say that it was: "The environment has …"."""
+
+    text: str = field(repr=False)
+    said: str
+
+    def value(self, key: FieldKey) -> Any:
+        """What the key's field has for it. Raises `UsageProblemError`."""
+        try:
+            return key.held(key.kind.parse(self.text.strip()))
+        except ValueError as e:
+            raise UsageProblemError(f"{self.said}={self.text!r}, and {key.name} is {key.kind.allowed}.") from e
 
 
 @dataclass(slots=True)
@@ -141,21 +156,20 @@ def _row(
         return row(KeyOutcome.PASSED_OVER, f"the listener {listener.upper()} is not one of this broker's")
     if (why := _refusal(bare, text, path)) is not None:
         return row(KeyOutcome.WRONG, why)
-    if bare in (_OF_LISTENERS if listener is not None else ALL_SETTINGS):
+    if bare in (_OF_LISTENERS if listener is not None else BROKER_KEYS):
         if name in ("listeners", "advertised.listeners"):
             text = _without(text, controller_names(config))
-        given, setting = GivenSetting(text, f"{path} has {key}"), ALL_SETTINGS[bare]
+        given = GivenSetting(text, f"{path} has {key}")
         try:
-            if isinstance(setting, ValueSetting):
-                given.parse(bare, setting.kind)
+            given.value(BROKER_KEYS[bare])
         except UsageProblemError as e:
             return row(KeyOutcome.WRONG, str(e))
         if text.strip() or name != "listeners":
             taken.given[name] = given
         if name in LakeConfig.KEYS and text.strip():
             taken.lake[name] = text.strip()  # commands go by the lake's
-        return row(KeyOutcome.USED, ALL_SETTINGS[bare].meaning)
-    if listener is not None and bare in ALL_SETTINGS:
+        return row(KeyOutcome.USED, BROKER_KEYS[bare].doc)
+    if listener is not None and bare in BROKER_KEYS:
         return row(
             KeyOutcome.PASSED_OVER, f"{bare} counts for all listeners together: give it without the listener's name"
         )
@@ -163,11 +177,11 @@ def _row(
         return _lake_row(key, text, config, path, taken)
     # A mechanism's name may come before what is the mechanism's own: scram-sha-256.sasl.jaas.config.
     of_mechanism = bare.partition(".")[2] if listener is not None else ""
-    if (why := why_passed_over(bare) or why_passed_over(of_mechanism)) is not None:
+    if (why := LakeConfig.refusal(bare) or LakeConfig.refusal(of_mechanism)) is not None:
         return row(KeyOutcome.PASSED_OVER, why)
     if bare in LakeConfig.ELSEWHERE:
         return row(KeyOutcome.WRONG, f"{path} has {key}, which is a topic's key. {LakeConfig.ELSEWHERE[bare]}")
-    near = nearest(bare, {*ALL_SETTINGS, *LakeConfig.KEYS, *PASSED_OVER}, _ALIKE)
+    near = nearest(bare, {*BROKER_KEYS, *LakeConfig.KEYS, *PASSED_OVER}, _ALIKE)
     if near is not None:
         return row(KeyOutcome.WRONG, f"{path} has {key}, which is no setting of a broker. Do you mean {near}?")
     return row(KeyOutcome.PASSED_OVER, "neither Kafka nor tidelog has such a key: it may be a plugin's")

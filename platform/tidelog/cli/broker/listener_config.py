@@ -11,12 +11,12 @@ from tidelog.broker.base.listener_settings import (
     SecurityProtocol,
     TlsSettings,
 )
-from tidelog.broker.base.setting_keys import LISTENER_PREFIX
 from tidelog.broker.base.tls import VERSIONS
 from tidelog.broker.server.listeners import Address, ListenerError, parse_address
 from tidelog.cli.broker.kafka_file import Problems
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.config.broker_keys import LISTENER_PREFIX
 
 MECHANISMS: Final = ("PLAIN", *DEFAULT_MECHANISMS, "OAUTHBEARER")
 # One file may configure brokers and the servers of HTTP beside them, whose settings are named in the same way.

@@ -45,7 +45,11 @@ class FieldKey:
         """The text of what a field holds."""
         if held is None:
             return ""
-        return Flag().text(held) if isinstance(held, bool) else str(round(held * self.per) if self.per > 1 else held)
+        if isinstance(held, bool):
+            return Flag().text(held)
+        if isinstance(held, tuple):
+            return ",".join(held)
+        return held if isinstance(held, str) else str(round(held * self.per))
 
     @property
     def usual(self) -> str:

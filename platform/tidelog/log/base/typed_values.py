@@ -268,6 +268,17 @@ class Text(_Plain):
         return text
 
 
+@dataclass(frozen=True)
+class Texts:
+    """Any number of texts, with commas between them, without the spaces around them."""
+
+    allowed: str = "texts, with commas between them"
+
+    def parse(self, value: Any) -> tuple[str, ...]:
+        """Take a text with all of them."""
+        return tuple(part.strip() for part in str(value).split(",") if part.strip())
+
+
 def reason(error: ValueError, dialect: Dialect) -> str:
     """Why a kind does not take a value, in a dialect's words."""
     return error.said(dialect) if isinstance(error, WrongValueError) else str(error)

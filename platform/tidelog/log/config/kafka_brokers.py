@@ -1,7 +1,7 @@
 """Keys of Kafka's brokers (4.1, and those that earlier ones and other distributions have): what becomes of each here.
 
-A key of a broker's file is a setting of tidelog's brokers (`OF_BROKERS`), a key of the lake (`LakeConfig.KEYS` and its
-other names), or has no meaning here, for the reason that `why_passed_over` gives. The reasons end the sentence "It
+A key of a broker's file is one of tidelog's brokers (`broker_keys`), a key of the lake (`LakeConfig.KEYS` and its other
+names), or has no meaning here, for the reason that is here. The reasons end the sentence "It
 would do nothing: …".
 """
 
@@ -207,76 +207,3 @@ PASSED_OVER_BEGINNINGS: Final[Mapping[str, str]] = {
     "opa.authorizer.": _PLUGIN,
     "client.quota.callback.static.": _PLUGIN,
 }
-
-# Settings of tidelog's brokers, which a broker is started with; broker/base/setting_keys.py says what each does.
-OF_BROKERS: Final[frozenset[str]] = frozenset(
-    {
-        "broker.id",
-        "node.id",
-        "broker.rack",
-        "listeners",
-        "advertised.listeners",
-        "listener.security.protocol.map",
-        "inter.broker.listener.name",
-        "security.inter.broker.protocol",
-        "socket.request.max.bytes",
-        "max.connections",
-        "max.connections.per.ip",
-        "connections.max.idle.ms",
-        "queued.max.request.bytes",
-        "unsent.max.bytes",
-        "stalled.reader.ms",
-        "cache.bytes",
-        "default.replication.factor",
-        "delete.topic.enable",
-        "log.retention.check.interval.ms",
-        "group.min.session.timeout.ms",
-        "group.max.session.timeout.ms",
-        "group.initial.rebalance.delay.ms",
-        "group.max.size",
-        "quota.window.num",
-        "quota.window.size.seconds",
-        "controller.quota.window.num",
-        "controller.quota.window.size.seconds",
-        "sasl.enabled.mechanisms",
-        "sasl.server.max.receive.size",
-        "connections.max.reauth.ms",
-        "connection.failed.authentication.delay.ms",
-        "login.timeout.ms",
-        "login.failures.per.minute",
-        "ssl.keystore.location",
-        "ssl.keystore.type",
-        "ssl.keystore.password",
-        "ssl.keystore.key",
-        "ssl.keystore.certificate.chain",
-        "ssl.key.password",
-        "ssl.truststore.location",
-        "ssl.truststore.type",
-        "ssl.truststore.password",
-        "ssl.truststore.certificates",
-        "ssl.client.auth",
-        "ssl.enabled.protocols",
-        "ssl.principal.mapping.rules",
-        "ssl.endpoint.identification.algorithm",
-        "super.users",
-        "allow.everyone.if.no.acl.found",
-        "audit.topic",
-        "sasl.oauthbearer.jwks.endpoint.url",
-        "sasl.oauthbearer.expected.audience",
-        "sasl.oauthbearer.expected.issuer",
-        "sasl.oauthbearer.sub.claim.name",
-        "sasl.oauthbearer.scope.claim.name",
-        "sasl.oauthbearer.expected.scope",
-        "sasl.oauthbearer.clock.skew.seconds",
-        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-    }
-)
-
-
-def why_passed_over(key: str) -> str | None:
-    """Why a key of Kafka's brokers has no meaning here; None for others."""
-    if key in OF_BROKERS:
-        return None
-    if key in PASSED_OVER:
-        return PASSED_OVER[key]
-    return next((why for begin, why in PASSED_OVER_BEGINNINGS.items() if key.startswith(begin)), None)

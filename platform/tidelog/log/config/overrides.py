@@ -44,14 +44,14 @@ class Settings:
         return self.own[name] if name in self.own else self.inherited.get(name, default)
 
     @classmethod
-    def _refusal(cls, name: str) -> str | None:
+    def refusal(cls, name: str) -> str | None:
         """Why a key that is none here would do nothing; None for one that is known nowhere."""
         begun = (why for begin, why in cls.REFUSED_BEGINNINGS.items() if name.startswith(begin))
         return cls.REFUSED.get(name) or next(begun, None)
 
     @classmethod
     def _is_refused(cls, name: str) -> bool:
-        return not cls.knows(name) and cls._refusal(name) is not None
+        return not cls.knows(name) and cls.refusal(name) is not None
 
     @classmethod
     def knows(cls, name: str) -> bool:
@@ -83,7 +83,7 @@ class Settings:
     @classmethod
     def _table(cls) -> KeyTable[Key[Any]]:
         names = {**cls.KEYS, **{name: cls.KEYS[other] for name, (other, _) in cls.ALIASES.items()}}
-        return KeyTable(names, cls, lambda name: cls.ELSEWHERE.get(name) or cls._refusal(name), cls.REFUSED)
+        return KeyTable(names, cls, lambda name: cls.ELSEWHERE.get(name) or cls.refusal(name), cls.REFUSED)
 
     @classmethod
     def _parsed(cls, mapping: Mapping[str, str]) -> dict[str, Any]:
@@ -137,7 +137,9 @@ class Settings:
         A refused key has none here, so to reset it changes nothing: Kafka's MirrorMaker resets each key that has its
         default at the source.
         """
-        reset = {self.key_of(name).name for name, text in changes.items() if text is None and not self._is_refused(name)}
+        reset = {
+            self.key_of(name).name for name, text in changes.items() if text is None and not self._is_refused(name)
+        }
         given = self._parsed({name: text for name, text in changes.items() if text is not None})
         for name in reset & given.keys():
             raise InvalidConfigError(f"Configuration {name} is both set and reset. Do one of both.")

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.base.typed_values import MAX_LONG, Choice, Flag, NameList, Number, Text, names
-from tidelog.log.config.kafka_brokers import OF_BROKERS, PASSED_OVER, PASSED_OVER_BEGINNINGS
+from tidelog.log.config.broker_keys import BROKER_KEYS
+from tidelog.log.config.kafka_brokers import PASSED_OVER, PASSED_OVER_BEGINNINGS
 from tidelog.log.config.key_type import Key, RootAddress, int_of, long_of
 from tidelog.log.config.overrides import Settings, keys_of
 from tidelog.log.config.refused import REFUSED_FOR_TOPICS
@@ -405,7 +406,7 @@ LakeConfig.ELSEWHERE = {
     for key in TopicConfig.KEYS.values()
     if key.name not in LakeConfig.KEYS
 } | dict.fromkeys(
-    OF_BROKERS,
+    BROKER_KEYS,
     "It is a setting of a broker, which takes it at its start: put it into the file of 'tidelog broker start --config'"
     " (docs/brokers.md).",
 )

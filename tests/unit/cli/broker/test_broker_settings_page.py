@@ -5,27 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from tidelog.broker.base.setting_keys import OF_BROKERS, SETTINGS
-from tidelog.broker.base.settings import Bounds
-from tidelog.cli.broker.configuration import given_by_environment, settings_of
+from tidelog.broker.base.settings import PLACES, Bounds
+from tidelog.cli.broker.configuration import VARIABLES, given_by_environment, settings_of
 from tidelog.log.base.typed_values import Flag
+from tidelog.log.config.broker_keys import DESCRIBED, OTHERS
 
 ROOT = Path(__file__).parents[4]
 
 
 def test_the_page_lists_each_setting_with_its_default_and_meaning():
     page = (ROOT / "docs/brokers.md").read_text()
-    rows = [f"| `{one.name}` | {one.default()} | {one.meaning} |" for one in SETTINGS]
-    assert "\n".join(rows) in page
-    rows = [f"| `{one.name}` | {one.default} | {one.meaning} |" for one in OF_BROKERS]
-    assert "\n".join(rows) in page
+    for keys in (DESCRIBED, OTHERS):
+        assert "\n".join(f"| `{key.name}` | {key.usual} | {key.doc} |" for key in keys) in page
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: one.name)
-def test_each_setting_counts(setting):
-    text = "false" if isinstance(setting.kind, Flag) else "4321"
-    assert setting.text_of(settings_of(given_by_environment({setting.variable: text}))) == text != setting.default()
+@pytest.mark.parametrize("key", DESCRIBED, ids=lambda key: key.name)
+def test_each_setting_counts(key):
+    text = "false" if isinstance(key.kind, Flag) else "4321"
+    (variable,) = (variable for variable, name in VARIABLES.items() if name == key.name)
+    assert key.text(settings_of(given_by_environment({variable: text})).value(key.name)) == text != key.usual
 
 
 def test_each_bound_is_a_setting():
-    assert {one.field for one in SETTINGS if one.group == "bounds"} == {field.name for field in fields(Bounds)}
+    assert {name for group, name in PLACES.values() if group == "bounds"} == {field.name for field in fields(Bounds)}

@@ -7,13 +7,13 @@ from support.cli_calls import answer, cli, done, refused
 from support.kafka_files import typical
 
 from tidelog.broker.base.listener_settings import ClientAuth, SecurityProtocol
-from tidelog.broker.base.setting_keys import ALL_SETTINGS
 from tidelog.cli.broker.configuration import checked, given_by_file, settings_of
 from tidelog.cli.broker.kafka_file import KeyOutcome, take
 from tidelog.cli.broker.lake_keys import take_lake_keys
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.properties import properties
-from tidelog.log.config.kafka_brokers import OF_BROKERS, PASSED_OVER, why_passed_over
+from tidelog.log.config.broker_keys import BROKER_KEYS
+from tidelog.log.config.kafka_brokers import PASSED_OVER
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.log.lake import Lake
@@ -45,16 +45,12 @@ def refusal(text):
 
 @pytest.mark.parametrize("key", KAFKAS)
 def test_every_key_of_kafkas_brokers_is_known(key):
-    assert key in OF_BROKERS or LakeConfig.knows(key) or why_passed_over(key)
-
-
-def test_the_settings_of_brokers_are_those_that_are_declared():
-    assert ALL_SETTINGS.keys() == OF_BROKERS
+    assert key in BROKER_KEYS or LakeConfig.knows(key) or LakeConfig.refusal(key)
 
 
 def test_no_key_has_two_fates_but_one():
     """A lake has that one, too, but what a file says of it is not for its number of tables."""
-    assert {key for key in PASSED_OVER if key in OF_BROKERS or LakeConfig.knows(key)} == {
+    assert {key for key in PASSED_OVER if key in BROKER_KEYS or LakeConfig.knows(key)} == {
         "offsets.topic.num.partitions"
     }
 
@@ -213,7 +209,7 @@ def test_check_config_shows_what_becomes_of_each_key(tmp_path):
         "file": str(file),
         "problems": [],
         "keys": [
-            {"key": "broker.id", "value": "1", "becomes": "used", "why": ALL_SETTINGS["broker.id"].meaning},
+            {"key": "broker.id", "value": "1", "becomes": "used", "why": BROKER_KEYS["broker.id"].doc},
             {
                 "key": "num.partitions",
                 "value": "3",
@@ -225,7 +221,7 @@ def test_check_config_shows_what_becomes_of_each_key(tmp_path):
                 "key": "ssl.keystore.password",
                 "value": "(hidden)",
                 "becomes": "used",
-                "why": ALL_SETTINGS["ssl.keystore.password"].meaning,
+                "why": BROKER_KEYS["ssl.keystore.password"].doc,
             },
         ],
     }

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tidelog.log.base.errors import InvalidConfigError
-from tidelog.log.config.kafka_brokers import OF_BROKERS, PASSED_OVER
+from tidelog.log.config.broker_keys import BROKER_KEYS
+from tidelog.log.config.kafka_brokers import PASSED_OVER
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 
 # topic key -> the broker's name of its default (Kafka's ServerTopicConfigSynonyms; tidelog's own keep their name)
@@ -126,7 +127,7 @@ def test_a_brokers_keys_that_would_do_nothing_are_refused_with_the_reason(key: s
     assert PASSED_OVER[key] in str(error.value)
 
 
-@pytest.mark.parametrize("key", sorted(OF_BROKERS - LakeConfig.KEYS.keys()))
+@pytest.mark.parametrize("key", sorted(BROKER_KEYS.keys() - LakeConfig.KEYS.keys()))
 def test_a_setting_of_brokers_is_named_as_one(key: str) -> None:
     with pytest.raises(InvalidConfigError, match=r"is no key of a lake.*put it into the file of 'tidelog broker start"):
         LakeConfig.parse({key: "1"})
