@@ -1,17 +1,16 @@
 """One Spark session for all tests of this layer, and a lake for each test."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from support.spark_queries import FEW_RECORDS
-from support.spark_workers import forking
 
 import tidelog
 from tidelog.log.lake import Lake
+from tidelog.spark.python_processes import forking_python
 
 QUIET_AND_SMALL = {
     **FEW_RECORDS,
@@ -39,10 +38,12 @@ def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def forked_workers() -> Iterator[dict[str, str]]:
-    """What a JVM's environment holds so that its Python processes are forked, not started."""
-    with tempfile.TemporaryDirectory() as short, forking(Path(short)) as environment:
-        yield environment
+def forked_workers() -> dict[str, str]:
+    """What a JVM's environment holds so that its Python processes that plan are forked, and find tests' modules."""
+    program = forking_python()
+    given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *given])
+    return {"PYSPARK_PYTHON": program, "PYSPARK_DRIVER_PYTHON": program, "PYTHONPATH": path}
 
 
 @pytest.fixture(scope="session")

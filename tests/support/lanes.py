@@ -207,6 +207,8 @@ class Durations:
         self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
 
     def pytest_sessionfinish(self) -> None:
+        if not self._seconds:  # as when tests are only listed
+            return
         rows = sorted(self._seconds.items(), key=lambda row: (-row[1], row[0]))
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text("".join(f"{test}\t{seconds:.3f}\n" for test, seconds in rows), encoding="utf-8")

@@ -1,13 +1,23 @@
 """Requests to a registry's application, in the test's process and over a lake in memory."""
 
 import asyncio
+import atexit
 import json
+from functools import cache
 
 import httpx
 from support.logs import memory_lake
 
 from tidelog.registry.api.app import RegistryApp
 from tidelog.registry.log.registry_log import RegistryLog
+
+
+@cache
+def _runner():
+    """One loop for all requests: each would start a thread of its own for its handler."""
+    runner = asyncio.Runner()
+    atexit.register(runner.close)
+    return runner
 
 
 class ApiClient:
@@ -24,7 +34,7 @@ class ApiClient:
                 content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
                 return await client.request(method, path, content=content, headers=headers, params=query or None)
 
-        return asyncio.run(send())
+        return _runner().run(send())
 
     def ok(self, method, path, body=None, **query):
         answer = self(method, path, body, **query)

@@ -14,6 +14,7 @@ from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.lake import Lake
 from tidelog.spark import s3a
 from tidelog.spark.jars import add_packages, delta_is_there, delta_package, listed
+from tidelog.spark.python_processes import forking_python
 from tidelog.spark.refusals import name_tidelog_first
 from tidelog.spark.settings import DATABASE_KEY, SETTINGS
 from tidelog.spark.topic_views import keep_views
@@ -44,7 +45,7 @@ def configure(
     `packages`, coordinates of more jars (`group:artifact:version`), fetched from Maven where they are missing.
     Where a session runs already, nothing is set. Raises `MissingJarsError`.
     """
-    _workers_are_this_python()
+    _workers_are_this_python(is_local=builder._options.get(_MASTER, "").startswith("local"))
     if SparkContext._active_spark_context is not None:
         return builder
     asked = [*packages, *listed(builder._options.pop(_PACKAGES, ""))]
@@ -54,7 +55,7 @@ def configure(
     jvm = SparkContext._jvm
     given = {**dict(SparkConf(_jvm=jvm).getAll()), **builder._options}
     builder = _with_defaults(builder, SETTINGS, given)
-    if given.get(_MASTER, "").startswith("local") and _python_of_workers(given) == sys.executable:
+    if given.get(_MASTER, "").startswith("local") and _python_of_workers(given) in _this_python():
         builder = _with_defaults(builder, _DAEMON, given)
     if delta:
         builder = _with_delta(builder, given)
@@ -141,10 +142,19 @@ def _conf_of(builder: SparkSession.Builder) -> SparkConf:
     return conf
 
 
-def _workers_are_this_python() -> None:
-    """Spark starts its workers with PATH's python3 unless it is configured otherwise."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+def _workers_are_this_python(*, is_local: bool) -> None:
+    """Spark starts its workers with PATH's python3 unless it is configured otherwise.
+
+    Where it is local and not running yet, those that plan queries are forked. Its JVM reads this as it starts.
+    """
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        if os.environ.setdefault(name, sys.executable) in _this_python():
+            os.environ[name] = forking_python() if is_local and not _is_submitted() else sys.executable
+
+
+def _this_python() -> set[str]:
+    """What starts a process of this Python: itself, and what forks where it can."""
+    return {sys.executable, forking_python()} if forking_python.cache_info().currsize else {sys.executable}
 
 
 def _python_of_workers(given: Mapping[str, str]) -> str:
