@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from support.spark_jvm import SHORT_LIVED
 from support.spark_queries import FEW_RECORDS
 
 import tidelog
@@ -19,7 +20,7 @@ QUIET_AND_SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": SHORT_LIVED,
     "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
 }
 

@@ -7,6 +7,7 @@ what it read as JSON.
 import json
 import sys
 
+from support.spark_jvm import SHORT_LIVED
 from support.spark_queries import run, source, texts, write
 
 import tidelog
@@ -18,7 +19,7 @@ def main(uri: str, other: str, other_options: dict[str, str], checkpoint: str) -
     """What each way to read returned."""
     config = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.sql.shuffle.partitions": "1",
         "spark.databricks.delta.snapshotPartitions": "1",
     }

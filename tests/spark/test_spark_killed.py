@@ -17,11 +17,12 @@ import json
 import os
 import sys
 import tidelog
+from support.spark_jvm import SHORT_LIVED
 
 settings = {
     **json.loads(os.environ["FEW_RECORDS"]),
     "spark.default.parallelism": "1",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": SHORT_LIVED,
 }
 spark = tidelog.spark.session("killed", "local[1]", settings, delta=False)
 source = spark.readStream.format("tidelog").options(subscribe="in", startingOffsets="earliest")

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
+from support.spark_jvm import SHORT_LIVED
 from support.waiting import eventually
 
 PATIENCE_S = 240.0
@@ -23,8 +24,8 @@ _SETTINGS = (
     "spark.driver.memory=512m",
     "spark.ui.enabled=false",
     "spark.sql.shuffle.partitions=2",
-    "spark.executor.extraJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    "spark.driver.extraJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    f"spark.executor.extraJavaOptions={SHORT_LIVED}",
+    f"spark.driver.extraJavaOptions={SHORT_LIVED}",
 )
 
 
@@ -82,7 +83,7 @@ class Cluster:
             **os.environ,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
             "SPARK_LOCAL_DIRS": str(self._folder / "scratch"),
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,

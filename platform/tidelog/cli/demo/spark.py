@@ -14,10 +14,12 @@ from rich.console import Console
 
 import tidelog.spark
 from tidelog.commands.failures import UsageProblemError
+from tidelog.spark.class_archive import with_archive
 
+_JVM = "spark.driver.extraJavaOptions"
 # On one machine, and for some hundred thousand records: compiling for long runs would cost more than it gains.
 _SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    _JVM: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
@@ -56,7 +58,11 @@ def spark_session(log: Path) -> Iterator[SparkSession]:
 
 
 def _start(log: Path) -> SparkSession:
-    settings = {**_SETTINGS, "spark.sql.warehouse.dir": str(log.parent / "warehouse")}
+    settings = {
+        **_SETTINGS,
+        _JVM: with_archive(_SETTINGS[_JVM]),
+        "spark.sql.warehouse.dir": str(log.parent / "warehouse"),
+    }
     try:
         with _output_to(log):
             return tidelog.spark.session("tidelog demo", config=settings)
