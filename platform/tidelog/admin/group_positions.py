@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from tidelog.admin.group_requests import alter_offsets, assigned, require_group
 from tidelog.admin.group_requests import delete_offsets as delete_group_offsets
 from tidelog.admin.group_types import ConsumerGroupTopicPartitions
-from tidelog.admin.offset_resets import Place, Scenario, Standing
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.model import Group, GroupView, Member
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import require_partition
+from tidelog.operations.offset_resets import Place, Scenario, Standing
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.holds import abandoned, read_holds
-from tidelog.metrics.lags import lags
 from tidelog.metrics.of_topics import SMALL_FILE
 from tidelog.mirror.status import MirrorStatus, read_status
+from tidelog.operations.groups import lags
 from tidelog.operations.snapshots import LakeSnapshot, SnapshotReader, Space, space_of
 from tidelog.retention.run_history import MaintenanceRun
 

@@ -11,8 +11,8 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from tidelog.admin.group_requests import assigned
 from tidelog.groups.model import GroupPhase, GroupView, Member, TopicPartition
-from tidelog.metrics.lags import Lag, lags
 from tidelog.metrics.text import add
+from tidelog.operations.groups import Lag, lags
 from tidelog.operations.snapshots import LakeSnapshot
 
 # Phases of a group as GroupMetadataManager counts them.

@@ -145,8 +145,8 @@ def reset_offsets(
     if scope is None and not all_topics and target.from_file is None:
         raise UsageProblemError("Say which offsets to reset: with --topic, or with --all-topics.")
     from tidelog.admin import group_positions
-    from tidelog.admin.offset_resets import export_lines, plan_reset
     from tidelog.cli.group import views as group_views
+    from tidelog.operations.offset_resets import export_lines, plan_reset
 
     with _open(call) as (opened, log):
         scenario = target.scenario(name, opened.clock.now_ms())

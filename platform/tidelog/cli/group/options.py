@@ -10,7 +10,7 @@ import typer
 from tidelog.commands.failures import UsageProblemError
 
 if TYPE_CHECKING:
-    from tidelog.admin.offset_resets import Scenario
+    from tidelog.operations.offset_resets import Scenario
 
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.", show_default=False)]
 GroupNames = Annotated[list[str], typer.Argument(metavar="GROUP...", help="The groups' ids.", show_default=False)]
@@ -35,7 +35,7 @@ def scope_of(texts: list[str] | None, everything: bool) -> dict[str, frozenset[i
         raise UsageProblemError("--topic and --all-topics contradict one another: give one of them.")
     if everything or not texts:
         return None
-    from tidelog.admin.offset_resets import parse_scope
+    from tidelog.operations.offset_resets import parse_scope
 
     try:
         return parse_scope(texts)
@@ -74,7 +74,7 @@ class ResetTarget:
 
     def scenario(self, group: str, now_ms: int) -> "Scenario":
         """The one reset that is asked for. Raises `UsageProblemError`, `typer.BadParameter`."""
-        from tidelog.admin.offset_resets import Scenario, parse_datetime_ms, parse_duration_ms, parse_offsets_file
+        from tidelog.operations.offset_resets import Scenario, parse_datetime_ms, parse_duration_ms, parse_offsets_file
 
         makers: dict[str, Callable[[Any], Scenario]] = {
             "to_earliest": lambda _: Scenario("earliest"),

@@ -7,9 +7,9 @@ from rich.console import RenderableType
 
 from tidelog.admin.group_positions import Position
 from tidelog.admin.group_requests import assigned
-from tidelog.admin.offset_resets import Place, Reset
 from tidelog.commands.terminal import DASH, shown_or_dash, table
 from tidelog.groups.model import Group
+from tidelog.operations.offset_resets import Place, Reset
 
 # --- describe ----------------------------------------------------------------------------------------------
 

@@ -4,10 +4,10 @@ from typing import Any, Final, cast, get_args
 
 from tidelog.access.model import AclOperation, AclResource
 from tidelog.admin import group_positions, group_requests
-from tidelog.admin.offset_resets import ResetTo, Scenario, plan_reset
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import ConsoleError, bad
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.operations.offset_resets import ResetTo, Scenario, plan_reset
 
 _TARGETS: Final = tuple(one for one in get_args(ResetTo) if one != "file")
 _VALUED: Final = ("offset", "shift", "time")

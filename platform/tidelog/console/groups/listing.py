@@ -9,7 +9,7 @@ from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import ConsoleError
 from tidelog.console.live.sampler import Sampler
 from tidelog.groups.model import Group, GroupView, Member, TopicPartition
-from tidelog.metrics.lags import lags
+from tidelog.operations.groups import lags
 from tidelog.operations.snapshots import LakeSnapshot
 
 # Members' own texts are shown up to here.

@@ -11,7 +11,7 @@ from tidelog.doctor.facts import GroupHealth, LakeFacts, TopicHealth
 from tidelog.doctor.rules import examined
 from tidelog.groups.model import GroupView
 from tidelog.log.state.topic_state import TopicState
-from tidelog.metrics.lags import lags
+from tidelog.operations.groups import lags
 from tidelog.operations.snapshots import LakeSnapshot
 
 # A file is small below this part of `segment.bytes`: merging takes those together.

@@ -13,7 +13,7 @@ from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Add, Entry, Metadata, Remove, Txn, decode_entry
 from tidelog.log.state.topic_state import TopicState
-from tidelog.metrics.lags import lags
+from tidelog.operations.groups import lags
 
 _MOST_ENTRIES: Final = 500
 _CHANGES: Final = (AclOperation.WRITE, AclOperation.ALTER, AclOperation.ALTER_CONFIGS, AclOperation.DELETE)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.admin.offset_resets import (
+from tidelog.operations.offset_resets import (
     Reset,
     Scenario,
     Standing,

@@ -3,7 +3,7 @@
 import pytest
 
 from tidelog.log.state.topic_state import Segment, TopicState
-from tidelog.metrics.lags import Lag, lag_of
+from tidelog.operations.groups import Lag, lag_of
 
 NOW_MS = 100_000
 
