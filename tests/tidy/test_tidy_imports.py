@@ -10,6 +10,7 @@ from tidy_imports import (
     import_cycle,
     mutual_folders,
     part_of,
+    words_of_faces,
     wrong_way_imports,
 )
 from tidy_repository import package_folders, package_sources, python_sources
@@ -31,6 +32,13 @@ def test_every_part_has_its_layer():
 
 def test_the_package_imports_one_way():
     assert complaints(wrong_way_imports, package_sources()) == []
+
+
+def test_operations_know_no_face():
+    assert complaints(words_of_faces, package_sources()) == []
+    bad = "from prometheus_client.core import Metric\ndef f():\n    import typer"
+    assert [line for line, _ in words_of_faces(parse(bad, "tidelog.operations.groups"))] == [1, 3]
+    assert list(words_of_faces(parse(bad, "tidelog.metrics.of_groups"))) == []
 
 
 def climbing(source):

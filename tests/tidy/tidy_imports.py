@@ -25,6 +25,10 @@ FLOORS = (
     "base", "columnar", "delta", "storage", "state", "checkpoints", "config", "typed", "records", "segments", "rules",
     "door", "upkeep", "rows", "", "group_commit", "follow",
 )  # fmt: skip
+# What faces speak by: none of it is known where all faces ask.
+FACES_LIBRARIES = frozenset(
+    {"typer", "click", "rich", "starlette", "uvicorn", "h11", "httpx", "kio", "confluent_kafka", "prometheus_client"}
+)
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
 
 
@@ -52,6 +56,14 @@ def wrong_way_imports(source: Source) -> Iterator[tuple[int, str]]:
             )
         elif importer in STRANGERS and imported in STRANGERS:
             yield line, f"{importer} imports {name}: these parts don't know each other, put a port in tidelog.log"
+
+
+def words_of_faces(source: Source) -> Iterator[tuple[int, str]]:
+    """Imports by which operations would speak as a face: Kafka's messages, a command's options, HTTP, metrics."""
+    if part_of(source.module) == "operations":
+        for line, name in imports(source):
+            if name.partition(".")[0] in FACES_LIBRARIES:
+                yield line, f"operations import {name}: give a plain value, and let the face translate it"
 
 
 def floor_of(name: str, packages: Collection[str]) -> str | None:

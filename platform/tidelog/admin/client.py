@@ -29,6 +29,7 @@ from tidelog.clients.settings import AdminSettings
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
+from tidelog.operations.groups import delete_group
 
 R = TypeVar("R")
 
@@ -275,7 +276,7 @@ class AdminClient(RefusedRequests):
         wanted = check_members("described", group_ids)
         node = lake_node(self._lake)
         return self._answers.each(
-            wanted, lambda g: group_requests.describe(self._groups, node, g, told), request_timeout
+            wanted, lambda g: group_requests.describe(self._lake, self._groups, node, g, told), request_timeout
         )
 
     def delete_consumer_groups(
@@ -283,7 +284,7 @@ class AdminClient(RefusedRequests):
     ) -> dict[str, Future[None]]:
         """Delete groups without members, and their offsets: {group id: future of None}."""
         wanted = check_members("deleted", group_ids)
-        return self._answers.each(wanted, lambda g: group_requests.delete(self._lake, self._groups, g), request_timeout)
+        return self._answers.each(wanted, lambda g: delete_group(self._lake, self._groups, g), request_timeout)
 
     def list_consumer_group_offsets(
         self,

@@ -24,7 +24,7 @@ from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.holds import abandoned, read_holds
 from tidelog.metrics.of_topics import SMALL_FILE
 from tidelog.mirror.status import MirrorStatus, read_status
-from tidelog.operations.groups import lags
+from tidelog.operations.groups import GroupLag, describe_group
 from tidelog.operations.snapshots import LakeSnapshot, SnapshotReader, Space, space_of
 from tidelog.retention.run_history import MaintenanceRun
 
@@ -43,15 +43,6 @@ class TopicHealth:
     checkpoint_interval: int = 0
     abandoned_holds: int = 0
     config_problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupHealth:
-    """A consumer group: its members, and how far it is behind in all."""
-
-    members: int
-    records: int
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +66,7 @@ class LakeFacts:
     config: LakeConfig | None = None
     snapshot: LakeSnapshot | None = None
     topics: Mapping[str, TopicHealth] = field(default_factory=dict)
-    groups: Mapping[str, GroupHealth] = field(default_factory=dict)
+    groups: Mapping[str, GroupLag] = field(default_factory=dict)
     runs: tuple[MaintenanceRun, ...] = ()
     silent_brokers: Mapping[int, str] = field(default_factory=dict)
     connectors: Mapping[str, ConnectorHealth] = field(default_factory=dict)
@@ -148,7 +139,7 @@ def _of_the_lake(bare: LakeFacts, lake: Lake, snapshot: LakeSnapshot) -> LakeFac
             config=lake.config(),
             snapshot=snapshot,
             topics=dict(zip(snapshot.topics, topics, strict=True)),
-            groups={name: _group(snapshot, view) for name, view in snapshot.groups.items()},
+            groups={name: describe_group(snapshot, name).lag for name in snapshot.groups},
             runs=snapshot.runs,
             silent_brokers={one.id: why for one, why in zip(brokers, silent, strict=True) if why},
         )
@@ -170,12 +161,6 @@ def _topic(lake: Lake, name: str, state: TopicState) -> TopicHealth:
         gone = len(abandoned(found, now_ms))
     small = sum(size < config.segment_bytes // SMALL_FILE for size in sizes)
     return TopicHealth(len(sizes), small, behind, config.log_checkpoint_interval, gone, problem)
-
-
-def _group(snapshot: LakeSnapshot, view: GroupView) -> GroupHealth:
-    found = lags(snapshot, view).values()
-    members = len(view.group.members) if view.group else 0
-    return GroupHealth(members, sum(one.records for one in found), max((one.seconds for one in found), default=0.0))
 
 
 def misfits(requirements: Iterable[str]) -> dict[str, tuple[str, str]]:

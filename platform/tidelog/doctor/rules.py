@@ -258,10 +258,11 @@ def _holds_abandoned(facts: LakeFacts) -> Iterator[tuple[str, str]]:
 @_rule("group-behind", Level.WARNING)
 def _group_behind(facts: LakeFacts) -> Iterator[tuple[str, str]]:
     for name, group in facts.groups.items():
-        if group.seconds > _LATE_S and group.records:
+        seconds = group.seconds(facts.now_ms)
+        if seconds > _LATE_S and group.records:
             reads = f"has {group.members or 'no'} members"
             yield (
-                f"Group '{name}' {reads} and is {group.records:,} records behind, the oldest of {_age(group.seconds)}.",
+                f"Group '{name}' {reads} and is {group.records:,} records behind, the oldest of {_age(seconds)}.",
                 f"'tidelog group describe {name}' shows where. Start its consumers, or 'tidelog group delete {name}'"
                 " if it is not needed any more.",
             )

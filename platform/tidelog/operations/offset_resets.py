@@ -1,18 +1,17 @@
-"""Where a group's offsets are reset to: a pure plan, and the words that say what is wanted.
+"""Where a group's offsets are reset to: what is known of its partitions, and a pure plan.
 
 Source: kafka-consumer-groups' `--reset-offsets`.
 """
 
-import csv
-import io
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-Place = tuple[str, int]
-
+from tidelog.groups.model import TopicPartition
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import UnknownTopicError
+from tidelog.log.lake import Lake
+from tidelog.log.rules.topics import require_partition
 
 # What an offset is reset to.
 ResetTo = Literal["earliest", "latest", "current", "offset", "shift", "time", "file"]
@@ -24,7 +23,7 @@ class Scenario:
 
     target: ResetTo
     value: int = 0
-    offsets: Mapping[Place, int] | None = None
+    offsets: Mapping[TopicPartition, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class Reset:
     note: str = ""
 
 
-def plan_reset(scenario: Scenario, standings: Mapping[Place, Standing]) -> dict[Place, Reset]:
+def plan_reset(scenario: Scenario, standings: Mapping[TopicPartition, Standing]) -> dict[TopicPartition, Reset]:
     """Return the new offset of each partition, in the partitions' order.
 
     An offset outside a partition's range becomes the nearest one in it. Raises ValueError where a shift has no
@@ -54,7 +53,7 @@ def plan_reset(scenario: Scenario, standings: Mapping[Place, Standing]) -> dict[
     return {place: _reset(scenario, place, standings[place]) for place in sorted(standings)}
 
 
-def _reset(scenario: Scenario, place: Place, standing: Standing) -> Reset:
+def _reset(scenario: Scenario, place: TopicPartition, standing: Standing) -> Reset:
     match scenario.target:
         case "earliest":
             return Reset(standing.start)
@@ -88,72 +87,36 @@ def _within(offset: int, standing: Standing) -> Reset:
     return Reset(offset)
 
 
-# --- words -------------------------------------------------------------------------------------------------
+def standings(
+    lake: Lake, log: GroupLog, group_id: str, scope: Mapping[str, frozenset[int] | None] | None, scenario: Scenario
+) -> dict[TopicPartition, Standing]:
+    """Return what a reset needs to know of each partition in its scope.
 
-_SCOPE = re.compile(r"([a-zA-Z0-9._-]+)(?::([0-9]+(?:,[0-9]+)*))?")
-_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
-
-
-def parse_scope(texts: Sequence[str]) -> dict[str, frozenset[int] | None]:
-    """`["t:0,1", "u"]` as {"t": {0, 1}, "u": None}, None for all partitions. Raises ValueError."""
-    found: dict[str, frozenset[int] | None] = {}
-    for text in texts:
-        match = _SCOPE.fullmatch(text.strip())
-        if match is None:
-            raise ValueError(f"{text!r} is no topic, and no topic with partitions such as orders:0,1")
-        topic, numbers = match[1], match[2]
-        if topic in found:
-            raise ValueError(f"{topic!r} is given twice")
-        found[topic] = None if numbers is None else frozenset(int(number) for number in numbers.split(","))
+    `scope`: partitions by topic, None for all; no scope means all topics that the group committed offsets of, or those
+    that the scenario's file names. Raises UnknownTopicError, UnknownPartitionError, InvalidGroupError.
+    """
+    committed = log.offsets(group_id)
+    if scope is None:
+        named = scenario.offsets if scenario.offsets is not None else committed
+        scope = {topic: frozenset(p for t, p in named if t == topic) for topic in sorted({t for t, _ in named})}
+        if scenario.offsets is None:
+            scope = dict.fromkeys(scope)
+    found: dict[TopicPartition, Standing] = {}
+    for topic, numbers in scope.items():
+        state = lake.peek(topic)
+        if state is None:
+            raise UnknownTopicError(f"Topic '{topic}' does not exist, so no offset of it can be reset. Leave it out.")
+        for number in numbers or ():
+            require_partition(state, topic, number)
+        wanted = sorted(range(state.partitions) if numbers is None else numbers)
+        times = (
+            lake.offsets_for_times(topic, dict.fromkeys(wanted, scenario.value)) if scenario.target == "time" else {}
+        )
+        for p in wanted:
+            if scenario.offsets is not None and (topic, p) not in scenario.offsets:
+                continue
+            known = committed.get((topic, p))
+            found[topic, p] = Standing(
+                state.start(p), state.end(p), None if known is None else known.offset, times.get(p)
+            )
     return found
-
-
-def parse_datetime_ms(text: str) -> int:
-    """`2026-01-31T12:00:00.000`, UTC unless it says otherwise, as ms since the epoch. Raises ValueError."""
-    try:
-        time = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise ValueError(f"{text!r} is no time such as 2026-01-31T12:00:00.000 or 2026-01-31T12:00:00+01:00") from None
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    return int((time - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
-
-
-def parse_duration_ms(text: str) -> int:
-    """`P1DT2H30M`, `PT0.5S` in ms. Raises ValueError."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None or not any(match.groups()):
-        raise ValueError(f"{text!r} is no duration such as P7D, PT1H30M or PT10S")
-    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return int(timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds) / timedelta(milliseconds=1))
-
-
-def parse_offsets_file(text: str, group: str) -> dict[Place, int]:
-    """Lines `topic,partition,offset`, or `group,topic,partition,offset`, as --export writes them. Raises ValueError."""
-    found: dict[Place, int] = {}
-    for number, fields in enumerate(csv.reader(io.StringIO(text)), start=1):
-        row = [field.strip() for field in fields]
-        if not any(row):
-            continue
-        if len(row) == 4:
-            if row[0] != group:
-                raise ValueError(f"line {number} is about group {row[0]!r}, not {group!r}")
-            row = row[1:]
-        if len(row) != 3 or not row[0] or not row[1].isdecimal() or not row[2].isdecimal():
-            raise ValueError(f"line {number} is not of the form topic,partition,offset: {','.join(fields)!r}")
-        place = (row[0], int(row[1]))
-        if place in found:
-            raise ValueError(f"line {number} names partition {place[1]} of {place[0]} a second time")
-        found[place] = int(row[2])
-    if not found:
-        raise ValueError("it holds no offset")
-    return found
-
-
-def export_lines(group: str, resets: Iterable[tuple[Place, int]]) -> str:
-    """The offsets as CSV with a group, as `--from-file` reads them."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for (topic, partition), offset in resets:
-        writer.writerow([group, topic, partition, offset])
-    return out.getvalue()

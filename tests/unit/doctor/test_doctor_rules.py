@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tidelog.check.store import StoreReport, Trial, TrialResult
-from tidelog.doctor.facts import GroupHealth, LakeFacts, TopicHealth, misfits
+from tidelog.doctor.facts import LakeFacts, TopicHealth, misfits
 from tidelog.doctor.movers import ConnectorHealth, SlotHealth
 from tidelog.doctor.rules import Level, examined, rules
 from tidelog.log.state.topic_state import TopicState
 from tidelog.mirror.status import MirrorStatus, TableStatus
+from tidelog.operations.groups import GroupLag
 from tidelog.operations.snapshots import LakeSnapshot, Space
 from tidelog.retention.run_history import MaintenanceRun
 from tidelog.transactions.model import TransactionKey
@@ -27,7 +28,7 @@ WELL = LakeFacts(
     space=Space(500 * GIB, 1000 * GIB),
     snapshot=SNAPSHOT,
     topics={"orders": TopicHealth(files=10, small=2, entries_since_checkpoint=100, checkpoint_interval=150)},
-    groups={"billing": GroupHealth(members=2, records=10, seconds=1.0)},
+    groups={"billing": GroupLag(2, {"orders": 10}, NOW_MS - 1_000)},
     runs=(HEALTHY_RUN,),
 )
 MIRROR = MirrorStatus("s3://there", "run", NOW_MS - 1_000, tables={"a": TableStatus(7, 7)})
@@ -80,7 +81,7 @@ ILL = {
     "checkpoint-late": (replace(WELL, topics=topic(entries_since_checkpoint=9_000)), "9,000 entries", "background"),
     "holds-abandoned": (replace(WELL, topics=topic(abandoned_holds=2)), "2 holds", "tidelog maintain"),
     "group-behind": (
-        replace(WELL, groups={"billing": GroupHealth(0, 1_234, 8_000.0)}),
+        replace(WELL, groups={"billing": GroupLag(0, {"orders": 1_234}, NOW_MS - 8_000_000)}),
         "has no members and is 1,234 records behind, the oldest of 2 h",
         "group describe billing",
     ),
@@ -151,7 +152,7 @@ def test_a_trouble_is_named_with_what_to_do(rule):
         replace(WELL, snapshot=replace(SNAPSHOT, open_transactions=(transaction(HOUR_MS // 2),))),
         replace(WELL, space=Space(20 * GIB, 10_000 * GIB)),  # a small part of a large disk is much
         replace(WELL, space=None),
-        replace(WELL, groups={"billing": GroupHealth(0, 0, 8_000.0)}),
+        replace(WELL, groups={"billing": GroupLag(0, {"orders": 0}, NOW_MS - 8_000_000)}),
         replace(WELL, topics=topic(entries_since_checkpoint=None)),
         replace(WELL, runs=(replace(HEALTHY_RUN, whole=False), HEALTHY_RUN)),
         replace(WELL, follows="s3://there", mirror=MIRROR),

@@ -41,12 +41,12 @@ def list_groups(
     ] = None,
 ) -> None:
     """List consumer groups. A pipe gets their names only, one a line."""
-    from tidelog.admin import group_positions
     from tidelog.cli.group import views as group_views
+    from tidelog.groups.model import Group
 
     wanted = _states(state)
     with _open(call) as (opened, log):
-        found = group_positions.groups_of(log.views())
+        found = [view.group or Group(name) for name, view in log.views().items()]
         where = opened.uri
     found = [group for group in found if not wanted or group.phase.value.lower() in wanted]
     out = console()
@@ -91,33 +91,27 @@ def describe(
         raise UsageProblemError("--members and --state show different things: give one of them.")
     if verbose and not members:
         raise UsageProblemError("--verbose says more about members: give --members too, or leave it out.")
-    from tidelog.admin import group_positions
     from tidelog.cli.group import views as group_views
+    from tidelog.operations.groups import describe_group, read_groups, with_their_topics
 
     with _open(call) as (opened, log):
-        views = group_positions.views(log, None if every else dict.fromkeys(names or ()))
-        found = group_positions.groups_of(views)
-        rows = group_positions.positions(opened, views)
+        snapshot = with_their_topics(opened, read_groups(opened, log, None if every else dict.fromkeys(names or ())))
         where = opened.uri
+    found = [describe_group(snapshot, name) for name in snapshot.groups]
     if call.as_json:
-        shape = {
-            group.group_id: group_views.state_json(group, where)
-            | {"members": group_views.members_json(group), "partitions": group_views.offsets_json(rows[group.group_id])}
-            for group in found
-        }
-        print_json(list(shape.values()))
+        print_json([group_views.description_json(description, where) for description in found])
         return
     out = console()
     if state:
-        out.print(group_views.states_table(found, where))
+        out.print(group_views.states_table([description.group for description in found], where))
         return
-    for group in found:
-        if not group.members:
-            note(f"Consumer group '{group.group_id}' has no active members.")
+    for description in found:
+        if not description.members:
+            note(f"Consumer group '{description.group.group_id}' has no active members.")
     if members:
         out.print(group_views.members_table(found, verbose=verbose))
     else:
-        out.print(group_views.offsets_table((name, row) for name in rows for row in rows[name]))
+        out.print(group_views.offsets_table(found))
 
 
 @command(
@@ -144,21 +138,23 @@ def reset_offsets(
     scope = options.scope_of(topic, all_topics)
     if scope is None and not all_topics and target.from_file is None:
         raise UsageProblemError("Say which offsets to reset: with --topic, or with --all-topics.")
-    from tidelog.admin import group_positions
     from tidelog.cli.group import views as group_views
-    from tidelog.operations.offset_resets import export_lines, plan_reset
+    from tidelog.cli.group.reset_words import export_lines
+    from tidelog.groups.model import CommittedOffset
+    from tidelog.operations.groups import set_offsets
+    from tidelog.operations.offset_resets import plan_reset, standings
 
     with _open(call) as (opened, log):
         scenario = target.scenario(name, opened.clock.now_ms())
-        standings = group_positions.standings(opened, log, name, scope, scenario)
-        if not standings:
+        found = standings(opened, log, name, scope, scenario)
+        if not found:
             raise UsageProblemError(f"Group '{name}' has no committed offsets there. Name topics with --topic.")
         try:
-            resets = plan_reset(scenario, standings)
+            resets = plan_reset(scenario, found)
         except ValueError as e:
             raise UsageProblemError(str(e)) from None
         if execute:
-            group_positions.commit(opened, log, name, {place: reset.offset for place, reset in resets.items()})
+            set_offsets(opened, log, name, {place: CommittedOffset(reset.offset) for place, reset in resets.items()})
     for (reset_topic, partition), reset in resets.items():
         if reset.note:
             note(f"{reset_topic} [{partition}] {reset.note}")
@@ -178,11 +174,11 @@ def delete(
     names: options.GroupNames,
 ) -> None:
     """Delete groups without members, and their offsets."""
-    from tidelog.admin import group_requests
+    from tidelog.operations.groups import delete_group
 
     with _open(call) as (opened, log):
         for name in dict.fromkeys(names):
-            group_requests.delete(opened, log, name)
+            delete_group(opened, log, name)
             if not call.as_json:
                 say(f"Deleted group {name}.")
     if call.as_json:
@@ -200,16 +196,18 @@ def delete_offsets(
     scope = options.scope_of(topic, all_topics)
     if scope is None and not all_topics:
         raise UsageProblemError("Say which offsets to delete: with --topic, or with --all-topics.")
-    from tidelog.admin import group_positions
-    from tidelog.commands.terminal import table
+    from tidelog.cli.group import views as group_views
+    from tidelog.operations.groups import delete_offsets as delete_of
+    from tidelog.operations.groups import require_group
 
     with _open(call) as (opened, log):
-        answers = group_positions.delete_offsets(opened, log, name, scope)
-    refused = [answer for answer in answers if answer.why]
+        committed = require_group(log.view(name), name).offsets
+        wanted = {place for place in committed if scope is None or (place[0] in scope and scope[place[0]] is None)}
+        wanted |= {(topic, number) for topic, numbers in (scope or {}).items() for number in numbers or ()}
+        refusals = delete_of(opened, log, name, sorted(wanted)) if wanted else {}
     if call.as_json:
-        print_json({"group": name, "partitions": [answer.document() for answer in answers]})
+        print_json({"group": name, "partitions": group_views.deletions_json(refusals)})
     else:
-        rows = [(a.topic, str(a.partition), a.why or "deleted") for a in answers]
-        console().print(table(["TOPIC", ">PARTITION", "STATUS"], rows))
-    if refused:
+        console().print(group_views.deletions_table(refusals))
+    if any(refusals.values()):
         raise typer.Exit(1)

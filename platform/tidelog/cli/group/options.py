@@ -30,12 +30,12 @@ Export = Annotated[bool, typer.Option("--export", help="Print the new offsets as
 
 
 def scope_of(texts: list[str] | None, everything: bool) -> dict[str, frozenset[int] | None] | None:
-    """`--topic` and `--all-topics` as `group_positions.standings` takes them. Raises `typer.BadParameter`."""
+    """`--topic` and `--all-topics` as `offset_resets.standings` takes them. Raises `typer.BadParameter`."""
     if everything and texts:
         raise UsageProblemError("--topic and --all-topics contradict one another: give one of them.")
     if everything or not texts:
         return None
-    from tidelog.operations.offset_resets import parse_scope
+    from tidelog.cli.group.reset_words import parse_scope
 
     try:
         return parse_scope(texts)
@@ -74,7 +74,8 @@ class ResetTarget:
 
     def scenario(self, group: str, now_ms: int) -> "Scenario":
         """The one reset that is asked for. Raises `UsageProblemError`, `typer.BadParameter`."""
-        from tidelog.operations.offset_resets import Scenario, parse_datetime_ms, parse_duration_ms, parse_offsets_file
+        from tidelog.cli.group.reset_words import parse_datetime_ms, parse_duration_ms, parse_offsets_file
+        from tidelog.operations.offset_resets import Scenario
 
         makers: dict[str, Callable[[Any], Scenario]] = {
             "to_earliest": lambda _: Scenario("earliest"),

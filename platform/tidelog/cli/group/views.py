@@ -5,78 +5,81 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from tidelog.admin.group_positions import Position
-from tidelog.admin.group_requests import assigned
 from tidelog.commands.terminal import DASH, shown_or_dash, table
-from tidelog.groups.model import Group
-from tidelog.operations.offset_resets import Place, Reset
+from tidelog.groups.model import Group, Member, TopicPartition
+from tidelog.log.base.errors import TidelogError
+from tidelog.operations.groups import GroupDescription
+from tidelog.operations.offset_resets import Reset
 
 # --- describe ----------------------------------------------------------------------------------------------
 
 
-def offsets_table(rows: Iterable[tuple[str, Position]]) -> RenderableType:
+def description_json(description: GroupDescription, coordinator: str) -> dict[str, Any]:
+    """A group as a document, with its members and its offsets; None where the table has -."""
+    return state_json(description.group, coordinator) | {
+        "members": [
+            {
+                "consumer_id": member.member_id,
+                "group_instance_id": member.instance_id,
+                "host": member.host,
+                "client_id": member.client_id,
+                "assignment": [{"topic": topic, "partition": p} for topic, p in places],
+            }
+            for member, places in description.members
+        ],
+        "partitions": [
+            {
+                "topic": lag.topic,
+                "partition": lag.partition,
+                "current_offset": lag.committed,
+                "log_end_offset": lag.end,
+                "lag": lag.records,
+                **_reader(lag.reader),
+            }
+            for lag in description.partitions
+        ],
+    }
+
+
+def _reader(member: Member | None) -> dict[str, str | None]:
+    if member is None:
+        return {"consumer_id": None, "host": None, "client_id": None}
+    return {"consumer_id": member.member_id, "host": member.host, "client_id": member.client_id}
+
+
+def offsets_table(groups: Iterable[GroupDescription]) -> RenderableType:
     """A row for each partition of each group."""
     columns = ["GROUP", "TOPIC", ">PARTITION", ">CURRENT-OFFSET", ">LOG-END-OFFSET", ">LAG"]
     return table(
         [*columns, "CONSUMER-ID", "HOST", "CLIENT-ID"],
         [
             [
-                group,
-                row.topic,
-                *(shown_or_dash(n) for n in (row.partition, row.current, row.end, row.lag)),
-                *(shown_or_dash(text or None) for text in (row.consumer_id, row.host, row.client_id)),
+                description.group.group_id,
+                lag.topic,
+                *(shown_or_dash(n) for n in (lag.partition, lag.committed, lag.end, lag.records)),
+                *(shown_or_dash(text or None) for text in _reader(lag.reader).values()),
             ]
-            for group, row in rows
+            for description in groups
+            for lag in description.partitions
         ],
     )
 
 
-def offsets_json(rows: Iterable[Position]) -> list[dict[str, Any]]:
-    """The same as documents; None where the table has -."""
-    return [
-        {
-            "topic": row.topic,
-            "partition": row.partition,
-            "current_offset": row.current,
-            "log_end_offset": row.end,
-            "lag": row.lag,
-            "consumer_id": row.consumer_id,
-            "host": row.host,
-            "client_id": row.client_id,
-        }
-        for row in rows
-    ]
-
-
-def members_table(groups: Sequence[Group], *, verbose: bool) -> RenderableType:
+def members_table(groups: Sequence[GroupDescription], *, verbose: bool) -> RenderableType:
     """A row for each member; static ids where there are any, what each reads when `verbose`."""
-    members = [(group, member) for group in groups for _, member in sorted(group.members.items())]
-    static = any(member.instance_id is not None for _, member in members)
+    static = any(member.instance_id is not None for description in groups for member, _ in description.members)
     columns = ["GROUP", "CONSUMER-ID", *(["GROUP-INSTANCE-ID"] if static else []), "HOST", "CLIENT-ID", ">#PARTITIONS"]
     rows = []
-    for group, member in members:
-        places = assigned(group, member)
-        row = [group.group_id, member.member_id, *([shown_or_dash(member.instance_id)] if static else [])]
-        row += [member.host or DASH, member.client_id or DASH, str(len(places))]
-        rows.append([*row, *([_by_topic(places)] if verbose else [])])
+    for description in groups:
+        for member, places in description.members:
+            row = [description.group.group_id, member.member_id]
+            row += [shown_or_dash(member.instance_id)] if static else []
+            row += [member.host or DASH, member.client_id or DASH, str(len(places))]
+            rows.append([*row, *([_by_topic(places)] if verbose else [])])
     return table([*columns, *(["ASSIGNMENT"] if verbose else [])], rows)
 
 
-def members_json(group: Group) -> list[dict[str, Any]]:
-    """The members as documents."""
-    return [
-        {
-            "consumer_id": member.member_id,
-            "group_instance_id": member.instance_id,
-            "host": member.host,
-            "client_id": member.client_id,
-            "assignment": [{"topic": topic, "partition": p} for topic, p in assigned(group, member)],
-        }
-        for _, member in sorted(group.members.items())
-    ]
-
-
-def _by_topic(places: Iterable[Place]) -> str:
+def _by_topic(places: Iterable[TopicPartition]) -> str:
     """[("t", 0), ("t", 1)] as `t(0,1)`."""
     numbers: dict[str, list[str]] = {}
     for topic, number in places:
@@ -119,7 +122,7 @@ def list_table(groups: Iterable[Group]) -> RenderableType:
 # --- resets ------------------------------------------------------------------------------------------------
 
 
-def resets_table(group: str, resets: Mapping[Place, Reset]) -> RenderableType:
+def resets_table(group: str, resets: Mapping[TopicPartition, Reset]) -> RenderableType:
     """A row for each partition, with its new offset."""
     return table(
         ["GROUP", "TOPIC", ">PARTITION", ">NEW-OFFSET"],
@@ -127,7 +130,7 @@ def resets_table(group: str, resets: Mapping[Place, Reset]) -> RenderableType:
     )
 
 
-def resets_json(group: str, resets: Mapping[Place, Reset], *, executed: bool) -> dict[str, Any]:
+def resets_json(group: str, resets: Mapping[TopicPartition, Reset], *, executed: bool) -> dict[str, Any]:
     """The plan as a document."""
     return {
         "group": group,
@@ -137,3 +140,20 @@ def resets_json(group: str, resets: Mapping[Place, Reset], *, executed: bool) ->
             for (topic, p), reset in resets.items()
         ],
     }
+
+
+# --- deletions ---------------------------------------------------------------------------------------------
+
+
+def deletions_table(refusals: Mapping[TopicPartition, TidelogError | None]) -> RenderableType:
+    """A row for each partition: its offset is deleted, or why it stays."""
+    rows = [(topic, str(p), str(refusal or "deleted")) for (topic, p), refusal in refusals.items()]
+    return table(["TOPIC", ">PARTITION", "STATUS"], rows)
+
+
+def deletions_json(refusals: Mapping[TopicPartition, TidelogError | None]) -> list[dict[str, Any]]:
+    """The same as documents."""
+    return [
+        {"topic": topic, "partition": p, "deleted": refusal is None, "error": refusal and str(refusal)}
+        for (topic, p), refusal in refusals.items()
+    ]

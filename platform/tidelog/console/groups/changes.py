@@ -3,11 +3,12 @@
 from typing import Any, Final, cast, get_args
 
 from tidelog.access.model import AclOperation, AclResource
-from tidelog.admin import group_positions, group_requests
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import ConsoleError, bad
+from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.operations.offset_resets import ResetTo, Scenario, plan_reset
+from tidelog.operations.groups import delete_group, evict_the_dead, set_offsets
+from tidelog.operations.offset_resets import ResetTo, Scenario, plan_reset, standings
 
 _TARGETS: Final = tuple(one for one in get_args(ResetTo) if one != "file")
 _VALUED: Final = ("offset", "shift", "time")
@@ -27,26 +28,26 @@ def reset(call: ConsoleCall) -> Any:
     scenario, scope = _scenario(body), _scope(body)
     log = GroupLog(lake)
     if not dry_run and log.view(name).group is not None:
-        group_requests.evict_the_dead(lake, log, name)
+        evict_the_dead(lake, log, name)
         view = log.view(name)
         if view.group is not None and view.group.members:
             raise ConsoleError(
                 409, f"Group '{name}' has {len(view.group.members)} members. Stop them first: they go on committing."
             )
-    standings = group_positions.standings(lake, log, name, scope, scenario)
-    if not standings:
+    found = standings(lake, log, name, scope, scenario)
+    if not found:
         raise ConsoleError(404, f"Group '{name}' has no offsets there. Name a topic.")
-    for topic in {topic for topic, _ in standings}:
+    for topic in {topic for topic, _ in found}:
         call.rights.require(AclOperation.READ, AclResource.TOPIC, topic)
     try:
-        planned = plan_reset(scenario, standings)
+        planned = plan_reset(scenario, found)
     except ValueError as error:
         raise bad(str(error)) from None
     if not dry_run:
-        group_positions.commit(lake, log, name, {place: one.offset for place, one in planned.items()})
+        set_offsets(lake, log, name, {place: CommittedOffset(one.offset) for place, one in planned.items()})
         call.console.invalidate()
     rows = [
-        {"topic": topic, "partition": p, "from": standings[topic, p].committed, "to": one.offset, "note": one.note}
+        {"topic": topic, "partition": p, "from": found[topic, p].committed, "to": one.offset, "note": one.note}
         for (topic, p), one in planned.items()
     ]
     return {"group": name, "dry_run": dry_run, "offsets": rows}
@@ -83,6 +84,6 @@ def delete(call: ConsoleCall) -> Any:
     name = call.variables["group"]
     if call.fields("confirm").get("confirm") != name:
         raise bad("'confirm' must be the group's name: with the group go all of its offsets.")
-    group_requests.delete(call.console.lake, GroupLog(call.console.lake), name)
+    delete_group(call.console.lake, GroupLog(call.console.lake), name)
     call.console.invalidate()
     return {"deleted": name}

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelog.doctor.facts import GroupHealth, LakeFacts, TopicHealth
+from tidelog.doctor.facts import LakeFacts, TopicHealth
 from tidelog.doctor.rules import examined
 from tidelog.groups.model import GroupView
 from tidelog.log.state.topic_state import TopicState
-from tidelog.operations.groups import lags
+from tidelog.operations.groups import GroupLag
 from tidelog.operations.snapshots import LakeSnapshot
 
 # A file is small below this part of `segment.bytes`: merging takes those together.
@@ -70,33 +70,6 @@ def figures_of(state: TopicState, segment_bytes: int, before: ConsoleTopic | Non
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ConsoleGroup:
-    """A group's lag in records by topic, and when the oldest record was appended that it has yet to read, if any."""
-
-    lag: Mapping[str, int]
-    oldest_ms: int | None = None
-
-    @property
-    def records(self) -> int:
-        """The lag in all topics."""
-        return sum(self.lag.values())
-
-    def seconds(self, now_ms: int) -> float:
-        """The age of the oldest record that the group has yet to read; 0 without one."""
-        return 0.0 if self.oldest_ms is None else max(0, now_ms - self.oldest_ms) / 1000
-
-
-def group_figures(snapshot: LakeSnapshot, name: str) -> ConsoleGroup:
-    """A group's figures as of a snapshot."""
-    by_topic: dict[str, int] = {}
-    oldest_s = 0.0
-    for (topic, _), one in lags(snapshot, snapshot.groups[name]).items():
-        by_topic[topic] = by_topic.get(topic, 0) + one.records
-        oldest_s = max(oldest_s, one.seconds)
-    return ConsoleGroup(by_topic, round(snapshot.at_ms - oldest_s * 1000) if oldest_s else None)
-
-
 def committed_since(before: GroupView, now: GroupView) -> int:
     """By how many offsets a group went on, in the partitions of which both views have one."""
     gone_on = 0
@@ -108,7 +81,7 @@ def committed_since(before: GroupView, now: GroupView) -> int:
 
 
 def alarms(
-    uri: str, snapshot: LakeSnapshot, topics: Mapping[str, ConsoleTopic], groups: Mapping[str, ConsoleGroup]
+    uri: str, snapshot: LakeSnapshot, topics: Mapping[str, ConsoleTopic], groups: Mapping[str, GroupLag]
 ) -> list[Mapping[str, Any]]:
     """What the doctor's rules find in a snapshot alone, without a trial of the store."""
     facts = LakeFacts(
@@ -117,12 +90,7 @@ def alarms(
         space=snapshot.space,
         snapshot=snapshot,
         topics={name: TopicHealth(one.files, one.small_files) for name, one in topics.items()},
-        groups={
-            name: GroupHealth(
-                len(view.group.members) if view.group else 0, groups[name].records, groups[name].seconds(snapshot.at_ms)
-            )
-            for name, view in snapshot.groups.items()
-        },
+        groups=groups,
         runs=snapshot.runs,
     )
     return [{"name": one.rule, "level": str(one.level), "what": one.what, "do": one.do} for one in examined(facts)]

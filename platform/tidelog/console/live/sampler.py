@@ -8,19 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidelog.console.base.console import Console
-from tidelog.console.live.figures import (
-    ConsoleGroup,
-    ConsoleTopic,
-    alarms,
-    committed_since,
-    figures_of,
-    group_figures,
-)
+from tidelog.console.live.figures import ConsoleTopic, alarms, committed_since, figures_of
 from tidelog.console.live.history import History
 from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.requests import Requests
+from tidelog.operations.groups import GroupLag, describe_group
 from tidelog.operations.snapshots import SHARED_AGE_S, LakeSnapshot
 
 logger = logging.getLogger("tidelog.console")
@@ -44,7 +38,7 @@ class Sample:
     snapshot: LakeSnapshot
     topics: Mapping[str, ConsoleTopic] = field(default_factory=dict)
     rates: Mapping[str, float | None] = field(default_factory=dict)
-    groups: Mapping[str, ConsoleGroup] = field(default_factory=dict)
+    groups: Mapping[str, GroupLag] = field(default_factory=dict)
     alarms: Sequence[Mapping[str, Any]] = ()
 
 
@@ -150,26 +144,26 @@ class Sampler:
         groups = {name: self._group(snapshot, before, name, same) for name in snapshot.groups}
         found = alarms(self._console.lake.uri, snapshot, topics, groups)
         self._history.add(snapshot.at_ms, self._totals(snapshot, topics, groups, found))
-        self._groups = {name: self._groups.get(name) or _lag_history(one.lag) for name, one in groups.items()}
+        self._groups = {name: self._groups.get(name) or _lag_history(one.by_topic) for name, one in groups.items()}
         for name, one in groups.items():
-            self._groups[name].add(snapshot.at_ms, one.lag)
+            self._groups[name].add(snapshot.at_ms, one.by_topic)
         return Sample(snapshot, topics, rates, groups, found)
 
-    def _group(self, snapshot: LakeSnapshot, before: Sample | None, name: str, same: Set[str]) -> ConsoleGroup:
-        """A group's figures, as they were where nothing of it is new; `same`: topics that have no new entry."""
+    def _group(self, snapshot: LakeSnapshot, before: Sample | None, name: str, same: Set[str]) -> GroupLag:
+        """A group's lag, as it was where nothing of it is new; `same`: topics that have no new entry."""
         known = None if before is None else before.groups.get(name)
         if known is None or before is None:
-            return group_figures(snapshot, name)
-        if before.snapshot.groups[name] is snapshot.groups[name] and known.lag.keys() <= same:
+            return describe_group(snapshot, name).lag
+        if before.snapshot.groups[name] is snapshot.groups[name] and known.by_topic.keys() <= same:
             return known
         self._read += committed_since(before.snapshot.groups[name], snapshot.groups[name])
-        return group_figures(snapshot, name)
+        return describe_group(snapshot, name).lag
 
     def _totals(
         self,
         snapshot: LakeSnapshot,
         topics: Mapping[str, ConsoleTopic],
-        groups: Mapping[str, ConsoleGroup],
+        groups: Mapping[str, GroupLag],
         found: Sequence[Mapping[str, Any]],
     ) -> dict[str, float | None]:
         return {

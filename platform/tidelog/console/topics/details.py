@@ -7,13 +7,12 @@ from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import ConsoleError, bad
 from tidelog.console.topics.listing import topic_settings
-from tidelog.groups.model import GroupPhase
 from tidelog.log.base.errors import ObjectNotFoundError, TidelogError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Add, Entry, Metadata, Remove, Txn, decode_entry
 from tidelog.log.state.topic_state import TopicState
-from tidelog.operations.groups import lags
+from tidelog.operations.groups import describe_group
 
 _MOST_ENTRIES: Final = 500
 _CHANGES: Final = (AclOperation.WRITE, AclOperation.ALTER, AclOperation.ALTER_CONFIGS, AclOperation.DELETE)
@@ -184,13 +183,13 @@ def consumers(call: ConsoleCall) -> Any:
     for name, view in snapshot.groups.items():
         if not call.rights.sees_group(name) or not any(of == call.topic for of, _ in view.offsets):
             continue
-        behind = lags(snapshot, view)
+        description = describe_group(snapshot, name)
         found.append(
             {
                 "group": name,
-                "state": str(view.group.phase if view.group else GroupPhase.EMPTY),
-                "members": len(view.group.members) if view.group else 0,
-                "lag": sum(one.records for (of, _), one in behind.items() if of == call.topic),
+                "state": str(description.group.phase),
+                "members": description.lag.members,
+                "lag": description.lag.by_topic.get(call.topic, 0),
             }
         )
     return {"groups": found}
