@@ -13,9 +13,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from tidelog.log.base.backoff import PollBackoff
 from tidelog.log.base.clock import SystemIds
 from tidelog.log.base.errors import InvalidOptionError
-from tidelog.log.base.poll_backoff import PollBackoff
 from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.group_ports import GroupPositions
 from tidelog.log.lake import Lake

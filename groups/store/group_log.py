@@ -17,6 +17,7 @@ from tidelog.groups.rules.offsets import decide_commit, delete_group, delete_off
 from tidelog.groups.store.offset_checks import check_values, of_this_life, placed
 from tidelog.groups.store.pending import Verdicts, resolve, unstable
 from tidelog.groups.store.rows import KIND, GroupsFold, changes
+from tidelog.log.base.backoff import Backoff
 from tidelog.log.base.errors import GroupSubscribedError, UnstableOffsetError
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
@@ -66,7 +67,7 @@ class GroupLog:
         """
         clock = self._lake.clock
         until_s = clock.elapsed_s() + timeout_s
-        pause_s = FIRST_LOOK_AGAIN_S
+        backoff = Backoff(FIRST_LOOK_AGAIN_S, LAST_LOOK_AGAIN_S)
         while True:
             try:
                 return self._stable_offsets(group_id)
@@ -74,8 +75,7 @@ class GroupLog:
                 left_s = until_s - clock.elapsed_s()
                 if left_s <= 0:
                     raise
-                clock.sleep(min(pause_s, left_s))
-                pause_s = min(2 * pause_s, LAST_LOOK_AGAIN_S)
+                clock.sleep(min(backoff.next_s(), left_s))
 
     def _stable_offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         view, verdicts = self._resolved(group_id)

@@ -8,8 +8,8 @@ import os
 import threading
 from dataclasses import dataclass
 
+from tidelog.log.base.backoff import PollBackoff
 from tidelog.log.base.clock import SystemClock
-from tidelog.log.base.poll_backoff import PollBackoff
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.storage import Storage, open_storage

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import orjson
 
+from tidelog.log.base.backoff import BackoffRule
 from tidelog.log.base.clock import Clock, Ids, SystemClock, SystemIds
 from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
 from tidelog.log.lake import Lake
@@ -134,8 +135,9 @@ class HttpTransport:
 
     def _wait(self, tried: int) -> None:
         """Wait before another try: a random part of a time that doubles ("full jitter")."""
-        most_ms = min(self._settings.wait_ms * 2.0**tried, self._settings.most_wait_ms)
-        self._clock.sleep(self._ids.fraction() * most_ms / 1000)
+        settings = self._settings
+        rule = BackoffRule(settings.wait_ms / 1000, settings.most_wait_ms / 1000, least=0.0, spread=1.0)
+        self._clock.sleep(rule.pause_s(tried + 1, self._ids.fraction()))
 
     def _token(
         self,

@@ -8,7 +8,6 @@ from tidelog.connect.data.errors import ConnectError, DataError, RetriableConnec
 from tidelog.connect.runtime.task_figures import TaskFigure
 from tidelog.connect.runtime.tolerance import (
     ErrorStage,
-    Pauses,
     RecordFailedError,
     ToleranceOperator,
     TolerancePolicy,
@@ -75,13 +74,6 @@ def test_a_task_that_is_to_stop_tries_no_more():
 )
 def test_pauses_double_and_are_random_above_the_longest(attempt, most, delay):
     assert delay_ms(attempt, most, 0.5) == delay
-
-
-def test_pauses_between_tries_of_a_store():
-    pauses = Pauses(1, 3)
-    assert [pauses.next() for _ in range(4)] == [1, 2, 3, 3]
-    pauses.reset()
-    assert pauses.next() == 1
 
 
 FAILURE = RecordFailedError(ErrorStage.VALUE_CONVERTER, "JsonConverter", DataError("no JSON"))

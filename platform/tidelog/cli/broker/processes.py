@@ -14,6 +14,7 @@ from tidelog.cli.broker.kafka_file import take
 from tidelog.cli.broker.lake_keys import tell_of_file
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
 from tidelog.commands.logs import logging_lines
+from tidelog.log.base.backoff import Backoff
 from tidelog.log.base.errors import TidelogError
 
 logger = logging.getLogger(__name__)
@@ -110,7 +111,7 @@ class KeptProcess:
 
     async def keep(self) -> None:
         """Keep it running until `stop`. Raises `StartFailedError` when the first one does not start."""
-        wait_s, loop = FIRST_WAIT_S, asyncio.get_running_loop()
+        backoff, loop = Backoff(FIRST_WAIT_S, LONGEST_WAIT_S), asyncio.get_running_loop()
         if self._after is not None:
             await _first(self._after._is_up, self._stop)
         while not self._stop.is_set():
@@ -120,11 +121,12 @@ class KeptProcess:
                 return
             if not self._started:
                 raise StartFailedError(code)
-            wait_s = FIRST_WAIT_S if loop.time() - began_s > _LIVED_S else wait_s
+            if loop.time() - began_s > _LIVED_S:
+                backoff.reset()
+            wait_s = backoff.next_s()
             name = "-" if self._ready is None else self._plan.id
             logger.warning("%s died: id=%s exit=%d; it is started again in %g s", self._what, name, code, wait_s)
             await _passed(self._stop, wait_s)
-            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     async def _run(self) -> int:
         """Run it once, until it ends or `stop`; its exit code."""

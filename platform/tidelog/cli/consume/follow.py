@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelog.cli.consume.offsets import Span, starting_offset
+from tidelog.log.base.backoff import Backoff
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import require_partition
 from tidelog.log.segments.fetch import FetchPlan, plan_fetch
@@ -105,7 +106,7 @@ class Following:
         Raises `OffsetOutOfRangeError` when records were deleted before they were read, and `TopicChangedError` or
         `UnknownTopicError` when the topic was.
         """
-        pause_s = FIRST_PAUSE_S
+        backoff = Backoff(FIRST_PAUSE_S, LAST_PAUSE_S, 1.5)
         while True:
             state = self._topic.state()
             self._add_new(state)
@@ -116,9 +117,9 @@ class Following:
             if all(cursor.done for cursor in self._cursors):
                 return
             yield Idle()
-            pause_s = FIRST_PAUSE_S if progress else pause_s
-            self._lake.clock.sleep(pause_s)
-            pause_s = min(1.5 * pause_s, LAST_PAUSE_S)
+            if progress:
+                backoff.reset()
+            self._lake.clock.sleep(backoff.next_s())
 
     def _add_new(self, state: TopicState) -> None:
         """Follow partitions that were added since the last look, from their beginning: they were not read before."""

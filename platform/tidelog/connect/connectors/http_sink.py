@@ -15,6 +15,7 @@ from tidelog.connect.data.errors import ConnectError, DataError, RetriableConnec
 from tidelog.connect.data.records import SinkRecord
 from tidelog.connect.spi.connectors import RawConfig, SinkConnector
 from tidelog.connect.spi.sinks import SinkTask, SinkTaskContext
+from tidelog.log.base.backoff import BackoffRule
 from tidelog.log.base.clock import Clock, SystemClock
 
 _VERSION: Final = "1.0"
@@ -73,8 +74,9 @@ class HttpSinkTask(SinkTask):
             except _RefusedError as refused:
                 self._failures += 1
                 if refused.wait_s is not None and self._failures <= self._values["max.retries"]:
-                    backoff_s = self._values["retry.backoff.ms"] / 1000 * 2 ** (self._failures - 1)
-                    self._context.retry_after(min(max(refused.wait_s, backoff_s), _MOST_BACKOFF_S))
+                    backoff = BackoffRule(self._values["retry.backoff.ms"] / 1000, _MOST_BACKOFF_S)
+                    wanted_s = max(refused.wait_s, backoff.pause_s(self._failures))
+                    self._context.retry_after(min(wanted_s, _MOST_BACKOFF_S))
                     raise RetriableConnectError(f"{refused}. It is tried again.") from refused
                 self._give_up(request, ConnectError(f"{refused}. Correct the records or the receiver."))
             self._failures = 0

@@ -9,9 +9,10 @@ from tidelog.connect.runtime.conversion import Conversion, RawRecord
 from tidelog.connect.runtime.retry_notes import RetryNotes
 from tidelog.connect.runtime.source_writers import SourceWriter
 from tidelog.connect.runtime.task_figures import TaskFigure
-from tidelog.connect.runtime.tolerance import Pauses, RecordFailedError, ToleranceOperator, is_retriable
+from tidelog.connect.runtime.tolerance import RecordFailedError, ToleranceOperator, is_retriable
 from tidelog.connect.spi.sources import SourceTask
 from tidelog.connect.store.offsets import canonical, offset_record
+from tidelog.log.base.backoff import Backoff
 
 # The most records that an interval's transaction has: then it is committed, however short it was.
 MOST_PENDING = 10_000
@@ -50,7 +51,7 @@ class SourceLoop:
         self._topics: set[str] = set()
         self._pending: list[tuple[SourceRecord, RawRecord | None]] = []
         self._began_s = 0.0
-        self._pauses = Pauses(0.1, 10.0)
+        self._backoff = Backoff(0.1, 10.0)
         self._figures = operator.figures
         self._notes = notes
 
@@ -62,10 +63,10 @@ class SourceLoop:
             self._figures.add(TaskFigure.RETRIES)
             if self._notes is not None:
                 self._notes.failed(error)
-            self._wait(self._pauses.next())
+            self._wait(self._backoff.next_s())
             records = []
         else:
-            self._pauses.reset()
+            self._backoff.reset()
             if self._notes is not None:
                 self._notes.succeeded()
         if records and not self._pending:
@@ -104,10 +105,10 @@ class SourceLoop:
             try:
                 placed = self._writer.write(raws, offsets)
             except Exception as error:
-                if not is_retriable(error) or self._wait(self._pauses.next()):
+                if not is_retriable(error) or self._wait(self._backoff.next_s()):
                     raise
             else:
-                self._pauses.reset()
+                self._backoff.reset()
                 return placed
 
     def _converted(self, record: SourceRecord) -> RawRecord | None:

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.connect.runtime.conversion import RawRecord
-from tidelog.connect.runtime.tolerance import Pauses
 from tidelog.connect.store.compacted import Rows
+from tidelog.log.base.backoff import Backoff
 from tidelog.log.base.errors import ContendedLogError, OutcomeUnknownError, StorageError, TidelogError
 from tidelog.log.delta.schema import HEADERS
 from tidelog.log.lake import Lake
@@ -114,7 +114,7 @@ class TransactionalWriter:
 
     def _commit(self) -> Mapping[str, Ranges]:
         """Commit, for as long as the store gives no answer: only then it is known what became of the batch."""
-        pauses = Pauses(0.1, 5.0)
+        backoff = Backoff(0.1, 5.0)
         while True:
             try:
                 return self._manager.commit()
@@ -122,7 +122,7 @@ class TransactionalWriter:
                 if self._manager.phase is not TransactionPhase.COMMITTING:
                     self._manager.abort()
                     raise
-                if self._wait(pauses.next()):
+                if self._wait(backoff.next_s()):
                     raise  # a successor finishes it, or aborts it
             except TidelogError:
                 if self._manager.phase is TransactionPhase.OPEN:

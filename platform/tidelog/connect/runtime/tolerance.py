@@ -138,23 +138,6 @@ def is_retriable(error: Exception) -> bool:
     return isinstance(error, RetriableConnectError) or (isinstance(error, TidelogError) and error.retriable)
 
 
-class Pauses:
-    """Pauses between tries, in seconds: doubled from the first one to the longest, until `reset`."""
-
-    def __init__(self, first_s: float, most_s: float) -> None:
-        self._first_s = self._next_s = first_s
-        self._most_s = most_s
-
-    def next(self) -> float:
-        """The next pause."""
-        pause_s, self._next_s = self._next_s, min(self._next_s * 2, self._most_s)
-        return pause_s
-
-    def reset(self) -> None:
-        """Begin with the first one again."""
-        self._next_s = self._first_s
-
-
 def dead_letter_headers(
     headers: Sequence[tuple[str, bytes | None]],
     failure: RecordFailedError,

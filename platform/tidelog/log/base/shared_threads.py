@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from tidelog.log.base.backoff import BackoffRule
 from tidelog.log.base.errors import TidelogError
 
-# The pause after the first of several rounds that fail; doubled with each, up to the longest.
-_FIRST_PAUSE_S: Final = 0.01
-_LONGEST_PAUSE_S: Final = 1.0
-_MOST_DOUBLED: Final = 10
+# After rounds that fail, one after the other.
+_PAUSES: Final = BackoffRule(0.01, 1.0)
 
 
 class Rounds:
@@ -39,8 +38,7 @@ class Rounds:
             if not self._failed & (self._failed - 1):
                 self._tell(error)
             if self._pause is not None:
-                doubled = min(self._failed - 1, _MOST_DOUBLED)
-                self._pause(min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**doubled))
+                self._pause(_PAUSES.pause_s(self._failed))
         else:
             self._failed = 0
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from tidelog.log.base.backoff import BackoffRule
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
     ContendedLogError,
@@ -42,6 +43,9 @@ _LATE_S = SMALLEST_MIN_AGE_S / 2
 FLOORS_EVERY_S = 60.0
 # How long after a look at the head a commit may skip the next one: short enough that its put is rarely late.
 _AHEAD_S = SMALLEST_MIN_AGE_S / 4
+# After a race that was lost, and after a put without an answer.
+_LOST_RACE = BackoffRule(0.001, 0.05, times=1.5, least=0.0, spread=1.0)
+_NO_ANSWER = BackoffRule(0.001, 1.0, least=0.5, spread=0.5)
 
 S = TypeVar("S", bound=LogState)
 R = TypeVar("R")
@@ -221,7 +225,7 @@ class Door(Generic[S]):
         most_s = self._retries.timeout_s
         limit_s = most_s if timeout_s is None else min(timeout_s, most_s)
         deadline = self._clock.elapsed_s() + limit_s
-        backoff = self._retries.first_backoff_s
+        lost = 0
         attached, lookup = AttachedFiles(self.storage, self.folder), SegmentLookup(self.storage, self.folder)
         with self.lock:
             if self._state.version >= 0:  # what is refused leaves no folder behind
@@ -264,8 +268,8 @@ class Door(Generic[S]):
                         f"Other writers of the log in {self.folder} took every next entry for {limit_s:g} s; nothing"
                         " was committed. Send larger batches from fewer writers, or try again."
                     )
-                self._clock.sleep(backoff * self._ids.fraction())
-                backoff = min(backoff * 1.5, 0.05)
+                lost += 1
+                self._clock.sleep(_LOST_RACE.pause_s(lost, self._ids.fraction()))
 
     def _require_proof(self) -> None:
         if not self._proven:
@@ -371,8 +375,7 @@ class Door(Generic[S]):
         """
         version = pending.entry.version
         path = self.path(layout.entry_path(version))
-        backoff = self._retries.first_backoff_s
-        open_ended = again
+        tries, open_ended = 0, again
 
         def sync() -> None:
             self.unsynced.sync(pending.to_sync or ())
@@ -397,5 +400,5 @@ class Door(Generic[S]):
             if last_try:
                 why = f"the store gave no answer in time ({cause})"
                 raise self._unanswered.unknown(request, version, why) from cause
-            self._clock.sleep(backoff * (0.5 + self._ids.fraction() / 2))
-            backoff = min(backoff * 2, self._retries.last_backoff_s)
+            tries += 1
+            self._clock.sleep(_NO_ANSWER.pause_s(tries, self._ids.fraction()))

@@ -69,8 +69,6 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a commit is retried, and its backoff. Seconds on the elapsed clock."""
+    """How long a commit is retried: seconds on the elapsed clock."""
 
     timeout_s: float = 30.0
-    first_backoff_s: float = 0.001
-    last_backoff_s: float = 1.0

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from tidelog.log.base.backoff import BackoffRule
 from tidelog.log.base.errors import CorruptSegmentError, OffsetOutOfRangeError, TidelogError, TopicChangedError
 from tidelog.log.delta.schema import RECORDS
 from tidelog.log.lake import Lake
@@ -83,7 +84,7 @@ class Cursor:
     reported_end: int = -1
     reported_error: str = ""
     retry_s: float = float("inf")
-    retry_pause_s: float = 0.0
+    failures: int = 0
     queued: bool = False
     _plan: fetch.FetchPlan | None = None
     _batches: Iterator[Held] | None = None
@@ -258,8 +259,9 @@ class Cursor:
         new = str(error) != self.reported_error
         self.reported_error = str(error)
         lasts = isinstance(error, OffsetOutOfRangeError | TopicChangedError)  # until it is put somewhere else
-        self.retry_pause_s = first_retry_s if new else min(2 * self.retry_pause_s, max(LAST_RETRY_S, first_retry_s))
-        self.retry_s = float("inf") if lasts else now_s + self.retry_pause_s
+        self.failures = 1 if new else self.failures + 1
+        pauses = BackoffRule(first_retry_s, max(LAST_RETRY_S, first_retry_s))
+        self.retry_s = float("inf") if lasts else now_s + pauses.pause_s(self.failures)
         return new or isinstance(error, CorruptSegmentError)
 
     def succeeded(self) -> None:

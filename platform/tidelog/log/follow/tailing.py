@@ -10,8 +10,8 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 
+from tidelog.log.base.backoff import SHARE
 from tidelog.log.base.clock import Clock
-from tidelog.log.base.poll_backoff import SHARE
 from tidelog.log.delta import layout
 from tidelog.log.storage.port import OnThisMachine, Storage
 from tidelog.log.storage.watching import FolderWatcher, open_watcher

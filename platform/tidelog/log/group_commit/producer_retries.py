@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tidelog.log.base.backoff import BackoffRule
 from tidelog.log.base.errors import TidelogError
 
 
@@ -19,5 +20,4 @@ class ProducerRetries:
 
     def pause_s(self, attempts: int, fraction: float) -> float:
         """Seconds until the next one; `fraction` (0 to 1, by chance) makes that a fifth shorter or longer."""
-        pause_s: float = min(self.backoff_s * 2 ** min(attempts - 1, 30), self.most_backoff_s)
-        return pause_s * (0.8 + 0.4 * fraction)
+        return BackoffRule(self.backoff_s, self.most_backoff_s, least=0.8, spread=0.4).pause_s(attempts, fraction)

@@ -4,6 +4,8 @@ import threading
 from dataclasses import dataclass
 from typing import Final
 
+from tidelog.log.base.backoff import BackoffRule
+
 # After running this long, an application that fails has begun again rather than failed again.
 _STEADY_S: Final = 600.0
 
@@ -27,7 +29,7 @@ class RestartRule:
         self.failures += 1
         if 0 <= self.most < self.failures:
             return None
-        return min(self.limit_s, self.first_s * 2.0 ** min(self.failures - 1, 60))
+        return BackoffRule(self.first_s, self.limit_s).pause_s(self.failures)
 
 
 class SparkSlots:
