@@ -19,7 +19,6 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/check/values.py": "a kind of finding, as the other modules of checks",
     "platform/tidelog/console/guard.py": "which requests may come from a page, apart from routing",
     "platform/tidelog/log/config/refused.py": "a table of keys and reasons, as kafka_brokers beside it",
-    "platform/tidelog/connect/api/guard.py": "the right that each route needs, apart from routing",
     "platform/tidelog/connect/runtime/foreign_connectors.py": "a table of others' connectors, apart from loading",
     "platform/tidelog/connect/connectors/jdbc/sink_keys.py": "a connector's keys, as the other connectors have them",
     "platform/tidelog/server/request_ids.py": "ids of requests, apart from starting and stopping servers",
@@ -43,6 +42,8 @@ SMALL_MODULES: Mapping[str, str] = {
 REPEATED_CLASSES: Mapping[str, str] = {
     "AclOperation": "confluent-kafka's enumeration, and the protocol's codes",
     "Metadata": "confluent-kafka's class, and a Delta table's action",
+    "Route": "a row of any server, and the registry's with its context",
+    "Routes": "of any server, and the console's with its words",
     "RuleSet": "confluent-kafka's class, and what a registry's log holds",
     "Schema": "confluent-kafka's class, and what a registry's log holds",
     "ScramMechanism": "confluent-kafka's enumeration, and SASL's names",

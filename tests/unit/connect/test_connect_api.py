@@ -10,7 +10,6 @@ from support.waiting import eventually
 
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.rest_app import RestApp
-from tidelog.connect.api.routes import RestRoutes
 from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
@@ -32,7 +31,7 @@ class Rest:
         self.worker = Worker(
             self.lake, "127.0.0.1:8083", WorkerSettings(flush_interval_s=0.1, **settings), Plugins((), PLUGINS)
         )
-        self.app = RestApp(RestRoutes(ConnectOperations(self.worker)), HttpBounds(body=100_000))
+        self.app = RestApp(ConnectOperations(self.worker), HttpBounds(body=100_000))
         if started:
             self.worker.start()
             eventually(lambda: not self.worker.rebalancing, "the worker is in its group")

@@ -10,7 +10,6 @@ from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.connect.api.metrics import WorkerMetrics
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.rest_app import RestApp
-from tidelog.connect.api.routes import RestRoutes
 from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
@@ -66,7 +65,7 @@ class ConnectServer:
         self._logins = None if access is None else HttpLogins(lake, access, "CONNECT")
         if access is not None and access.authenticates and tls is None:
             logger.warning("The worker's listener has no TLS: passwords and tokens come to it as they are.")
-        self.app = RestApp(RestRoutes(ConnectOperations(self.worker)), bounds, self._logins)
+        self.app = RestApp(ConnectOperations(self.worker), bounds, self._logins)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application: a worker needs the address that it is served at."""

@@ -1,34 +1,55 @@
-"""Which operation answers a request, and with which status: its method and its path."""
+"""The rows of a worker's REST API: for each request the operation that answers it, and the right that it needs.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+Connectors read and write topics with the worker's rights, and a configuration may hold passwords: a client that changes
+connectors can do what the worker can, so that such rights are the cluster's, not a topic's.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 from urllib.parse import quote
 
+from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.connect.api.offset_operations import OffsetOperations, Pairs
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.plugin_views import LoggerViews, plugin_config, plugins
 from tidelog.connect.store.configs import TargetState
 from tidelog.connect.store.errors import RestError
-from tidelog.server.paths import PathParts, found_path, path_parts
+from tidelog.server.routes import Answer, HttpCall, Route
 
 
 @dataclass(frozen=True, slots=True)
-class RestCall:
-    """`path`: the path's variables, decoded once. `body`: the JSON of the request, None without one."""
+class OnCluster:
+    """The right to do it to the cluster; None: every client that is logged in has it. Raises `RestError` 403."""
 
-    path: Mapping[str, str]
-    query: Mapping[str, Sequence[str]]
-    body: Any = None
+    operation: AclOperation | None
+
+    def __call__(self, call: HttpCall) -> None:
+        """Refuse a client that has not got it."""
+        may, operation = call.client.may, self.operation
+        if may is not None and operation is not None and not may(operation, AclResource.CLUSTER, CLUSTER_NAME):
+            raise RestError(403, f"User is denied operation {operation.name} on the cluster.")
+
+
+_ALL: Final = OnCluster(None)
+_SEE: Final = OnCluster(AclOperation.DESCRIBE)
+_CONFIGS: Final = OnCluster(AclOperation.DESCRIBE_CONFIGS)
+_CHANGE: Final = OnCluster(AclOperation.ALTER)
+_SET_LEVELS: Final = OnCluster(AclOperation.ALTER_CONFIGS)
+
+
+@dataclass(frozen=True, slots=True)
+class RestCall(HttpCall):
+    """`body`: the JSON of the request, None without one."""
 
     @property
     def name(self) -> str:
         """The connector's name."""
-        return self.path["name"]
+        return self.variables["name"]
 
     def task(self) -> int:
         """The task's number. Raises `RestError` 404 for what is none."""
-        text = self.path["task"]
+        text = self.variables["task"]
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             raise RestError(404, "HTTP 404 Not Found")
         return int(text)
@@ -49,18 +70,6 @@ class RestCall:
         return {key: value for key, value in texts(self.object()).items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class RestAnswer:
-    """A status of HTTP, a value of JSON (None: no body), and further headers."""
-
-    status: int = 200
-    value: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-Operation = Callable[[RestCall], RestAnswer]
-
-
 def texts(found: Mapping[str, Any]) -> dict[str, str | None]:
     """A configuration's values as texts; numbers and booleans are taken as Connect takes them.
 
@@ -74,122 +83,105 @@ def texts(found: Mapping[str, Any]) -> dict[str, str | None]:
     return said
 
 
-class RestRoutes:
-    """The table of the REST API over a worker's operations."""
-
-    def __init__(self, operations: ConnectOperations) -> None:
-        self._do = operations
-        self._offsets = OffsetOperations(operations)
-        self._loggers = LoggerViews(operations)
-        do, offsets, loggers = self._do, self._offsets, self._loggers
-        table: dict[str, Operation] = {
-            "GET ": lambda _: RestAnswer(200, do.root()),
-            "GET health": lambda _: RestAnswer(*do.health()),
-            "GET connectors": self._list,
-            "POST connectors": self._create,
-            "GET connectors/{name}": lambda call: RestAnswer(200, do.info(call.name)),
-            "DELETE connectors/{name}": lambda call: _done(204, lambda: do.delete(call.name)),
-            "GET connectors/{name}/config": lambda call: RestAnswer(200, do.config(call.name)),
-            "PUT connectors/{name}/config": self._put_config,
-            "PATCH connectors/{name}/config": self._patch_config,
-            "GET connectors/{name}/status": lambda call: RestAnswer(200, do.status(call.name)),
-            "GET connectors/{name}/tasks": lambda call: RestAnswer(200, do.tasks(call.name)),
-            "GET connectors/{name}/tasks-config": self._task_configs,
-            "GET connectors/{name}/tasks/{task}/status": lambda call: RestAnswer(
-                200, do.task_status(call.name, call.task())
-            ),
-            "POST connectors/{name}/tasks/{task}/restart": lambda call: _done(
-                204, lambda: do.restart_task(call.name, call.task())
-            ),
-            "POST connectors/{name}/restart": self._restart,
-            "PUT connectors/{name}/pause": lambda call: _done(202, lambda: do.aim(call.name, TargetState.PAUSED)),
-            "PUT connectors/{name}/resume": lambda call: _done(202, lambda: do.aim(call.name, TargetState.STARTED)),
-            "PUT connectors/{name}/stop": lambda call: _done(204, lambda: do.aim(call.name, TargetState.STOPPED)),
-            "GET connectors/{name}/topics": lambda call: RestAnswer(200, do.topics(call.name)),
-            "PUT connectors/{name}/topics/reset": lambda call: _done(200, lambda: do.reset_topics(call.name)),
-            "GET connectors/{name}/offsets": lambda call: RestAnswer(200, offsets.offsets(call.name)),
-            "PATCH connectors/{name}/offsets": lambda call: RestAnswer(200, offsets.alter(call.name, pairs_of(call))),
-            "DELETE connectors/{name}/offsets": lambda call: RestAnswer(200, offsets.reset(call.name)),
-            "GET connector-plugins": lambda call: RestAnswer(
-                200, plugins(do, connectors_only=call.flag("connectorsOnly", True))
-            ),
-            "GET connector-plugins/{plugin}/config": lambda call: RestAnswer(
-                200, plugin_config(do, call.path["plugin"])
-            ),
-            "PUT connector-plugins/{plugin}/config/validate": lambda call: RestAnswer(
-                200, do.validate(call.path["plugin"], call.config())
-            ),
-            "GET admin/loggers": lambda _: RestAnswer(200, loggers.all()),
-            "GET admin/loggers/{logger}": lambda call: RestAnswer(200, loggers.one(call.path["logger"])),
-            "PUT admin/loggers/{logger}": self._set_level,
-        }
-        self._table: dict[PathParts, dict[str, Operation]] = {}
-        for named, operation in table.items():
-            method, _, path = named.partition(" ")
-            self._table.setdefault(tuple(path.split("/")) if path else (), {})[method] = operation
-
-    def routed(self, method: str, path: str) -> tuple[str, Operation, dict[str, str]]:
-        """The name of a request's route, its operation, and the path's variables.
-
-        `path`: as it was sent, with percent signs. Raises `RestError` 404 and 405.
-        """
-        parts = path_parts(path)
-        while parts and not parts[-1]:
-            parts.pop()
-        found = found_path(self._table, parts)
-        if found is None:
-            raise RestError(404, "HTTP 404 Not Found")
-        operation = self._table[found.own].get(method)
-        if operation is None:
-            raise RestError(405, "HTTP 405 Method Not Allowed")
-        return "/".join(found.own), operation, found.variables
-
-    # --- what needs more than one line ----------------------------------------------------------------------------
-
-    def _list(self, call: RestCall) -> RestAnswer:
-        wanted = call.query.get("expand", ())
-        return RestAnswer(200, self._do.expanded(wanted) if wanted else self._do.names())
-
-    def _create(self, call: RestCall) -> RestAnswer:
-        body = call.object()
-        name, config, initial = body.get("name"), body.get("config"), body.get("initial_state")
-        if not isinstance(config, dict):
-            raise RestError(400, "The request's body must have the connector's configuration as an object, `config`.")
-        given = {key: value for key, value in texts(config).items() if value is not None}
-        name = given.get("name", "") if name is None else name
-        if not isinstance(name, str) or not name.strip():
-            raise RestError(400, "The request's body must have the connector's name, `name`.")
-        if initial is not None and not isinstance(initial, str):
-            raise RestError(400, f"initial_state is a text: {', '.join(TargetState)}.")
-        made = self._do.create(name.strip(), given, initial)
-        return RestAnswer(201, made, {"location": f"/connectors/{quote(name.strip(), safe='')}"})
-
-    def _put_config(self, call: RestCall) -> RestAnswer:
-        new, found = self._do.put_config(call.name, call.config())
-        return RestAnswer(201 if new else 200, found, {"location": f"/connectors/{quote(call.name, safe='')}"})
-
-    def _patch_config(self, call: RestCall) -> RestAnswer:
-        return RestAnswer(200, self._do.patch_config(call.name, texts(call.object())))
-
-    def _task_configs(self, call: RestCall) -> RestAnswer:
-        tasks = self._do.tasks(call.name)
-        return RestAnswer(200, {f"{call.name}-{one['id']['task']}": one["config"] for one in tasks})
-
-    def _restart(self, call: RestCall) -> RestAnswer:
-        with_tasks, only_failed = call.flag("includeTasks"), call.flag("onlyFailed")
-        found = self._do.restart(call.name, include_tasks=with_tasks, only_failed=only_failed)
-        return RestAnswer(202, found) if with_tasks or only_failed else RestAnswer(204)
-
-    def _set_level(self, call: RestCall) -> RestAnswer:
-        scope = (call.query.get("scope") or ("worker",))[-1].lower()
-        changed = self._loggers.set(call.path["logger"], call.object().get("level"), scope)
-        return RestAnswer(204) if changed is None else RestAnswer(200, changed)
+def rest_routes(do: ConnectOperations) -> tuple[Route[RestCall], ...]:
+    """All rows, over a worker's operations."""
+    offsets, loggers = OffsetOperations(do), LoggerViews(do)
+    plugin, connector = "connector-plugins/{plugin}", "connectors/{name}"
+    return (
+        Route("GET", "", lambda _: do.root(), _ALL),
+        Route("GET", "health", lambda _: Answer(*do.health()), _ALL),
+        Route("GET", "connectors", lambda call: _listed(do, call), _CONFIGS),  # `expand=info` has configurations
+        Route("POST", "connectors", lambda call: _created(do, call), _CHANGE),
+        Route("GET", connector, lambda call: do.info(call.name), _CONFIGS),
+        Route("DELETE", connector, lambda call: _done(204, lambda: do.delete(call.name)), _CHANGE),
+        Route("GET", f"{connector}/config", lambda call: do.config(call.name), _CONFIGS),
+        Route("PUT", f"{connector}/config", lambda call: _put_config(do, call), _CHANGE),
+        Route("PATCH", f"{connector}/config", lambda call: do.patch_config(call.name, texts(call.object())), _CHANGE),
+        Route("GET", f"{connector}/status", lambda call: do.status(call.name), _SEE),
+        Route("GET", f"{connector}/tasks", lambda call: do.tasks(call.name), _CONFIGS),
+        Route("GET", f"{connector}/tasks-config", lambda call: _task_configs(do, call), _CONFIGS),
+        Route("GET", f"{connector}/tasks/{{task}}/status", lambda call: do.task_status(call.name, call.task()), _SEE),
+        Route(
+            "POST", f"{connector}/tasks/{{task}}/restart",
+            lambda call: _done(204, lambda: do.restart_task(call.name, call.task())), _CHANGE,
+        ),
+        Route("POST", f"{connector}/restart", lambda call: _restarted(do, call), _CHANGE),
+        Route("PUT", f"{connector}/pause", lambda call: _aimed(do, call, 202, TargetState.PAUSED), _CHANGE),
+        Route("PUT", f"{connector}/resume", lambda call: _aimed(do, call, 202, TargetState.STARTED), _CHANGE),
+        Route("PUT", f"{connector}/stop", lambda call: _aimed(do, call, 204, TargetState.STOPPED), _CHANGE),
+        Route("GET", f"{connector}/topics", lambda call: do.topics(call.name), _SEE),
+        Route("PUT", f"{connector}/topics/reset", lambda call: _done(200, lambda: do.reset_topics(call.name)), _CHANGE),
+        Route("GET", f"{connector}/offsets", lambda call: offsets.offsets(call.name), _SEE),
+        Route("PATCH", f"{connector}/offsets", lambda call: offsets.alter(call.name, pairs_of(call)), _CHANGE),
+        Route("DELETE", f"{connector}/offsets", lambda call: offsets.reset(call.name), _CHANGE),
+        Route(
+            "GET", "connector-plugins",
+            lambda call: plugins(do, connectors_only=call.flag("connectorsOnly", True)), _ALL,
+        ),
+        Route("GET", f"{plugin}/config", lambda call: plugin_config(do, call.variables["plugin"]), _ALL),
+        # It may connect to where the configuration says.
+        Route(
+            "PUT", f"{plugin}/config/validate",
+            lambda call: do.validate(call.variables["plugin"], call.config()), _CHANGE,
+        ),
+        Route("GET", "admin/loggers", lambda _: loggers.all(), _CONFIGS),
+        Route("GET", "admin/loggers/{logger}", lambda call: loggers.one(call.variables["logger"]), _CONFIGS),
+        Route("PUT", "admin/loggers/{logger}", lambda call: _set_level(loggers, call), _SET_LEVELS),
+    )  # fmt: skip
 
 
-def _done(status: int, act: Callable[[], None]) -> RestAnswer:
+def _listed(do: ConnectOperations, call: RestCall) -> Any:
+    wanted = call.query.get("expand", ())
+    return do.expanded(wanted) if wanted else do.names()
+
+
+def _created(do: ConnectOperations, call: RestCall) -> Answer:
+    body = call.object()
+    name, config, initial = body.get("name"), body.get("config"), body.get("initial_state")
+    if not isinstance(config, dict):
+        raise RestError(400, "The request's body must have the connector's configuration as an object, `config`.")
+    given = {key: value for key, value in texts(config).items() if value is not None}
+    name = given.get("name", "") if name is None else name
+    if not isinstance(name, str) or not name.strip():
+        raise RestError(400, "The request's body must have the connector's name, `name`.")
+    if initial is not None and not isinstance(initial, str):
+        raise RestError(400, f"initial_state is a text: {', '.join(TargetState)}.")
+    return Answer(201, do.create(name.strip(), given, initial), _location(name.strip()))
+
+
+def _put_config(do: ConnectOperations, call: RestCall) -> Answer:
+    new, connector = do.put_config(call.name, call.config())
+    return Answer(201 if new else 200, connector, _location(call.name))
+
+
+def _location(name: str) -> dict[str, str]:
+    return {"location": f"/connectors/{quote(name, safe='')}"}
+
+
+def _task_configs(do: ConnectOperations, call: RestCall) -> Any:
+    return {f"{call.name}-{task['id']['task']}": task["config"] for task in do.tasks(call.name)}
+
+
+def _restarted(do: ConnectOperations, call: RestCall) -> Answer:
+    with_tasks, only_failed = call.flag("includeTasks"), call.flag("onlyFailed")
+    status = do.restart(call.name, include_tasks=with_tasks, only_failed=only_failed)
+    return Answer(202, status) if with_tasks or only_failed else Answer(204)
+
+
+def _aimed(do: ConnectOperations, call: RestCall, status: int, target: TargetState) -> Answer:
+    return _done(status, lambda: do.aim(call.name, target))
+
+
+def _set_level(loggers: LoggerViews, call: RestCall) -> Answer:
+    scope = (call.query.get("scope") or ("worker",))[-1].lower()
+    changed = loggers.set(call.variables["logger"], call.object().get("level"), scope)
+    return Answer(204) if changed is None else Answer(200, changed)
+
+
+def _done(status: int, act: Callable[[], None]) -> Answer:
     """An answer without a body, of what has been done."""
     act()
-    return RestAnswer(status)
+    return Answer(status)
 
 
 def pairs_of(call: RestCall) -> Pairs:

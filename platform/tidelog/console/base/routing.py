@@ -7,7 +7,7 @@ from typing import Final
 from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall, Handler, Rule
 from tidelog.console.base.errors import ConsoleError
-from tidelog.server.paths import PathParts, found_path, path_parts
+from tidelog.server.routes import PathParts, found_path, path_parts
 
 _MIB: Final = 2**20
 

@@ -8,7 +8,7 @@ from tidelog.registry.api import schemas, settings, subjects
 from tidelog.registry.api.calls import Handler
 from tidelog.registry.base.errors import RegistryError
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT
-from tidelog.server.paths import PathParts, found_path, path_parts
+from tidelog.server.routes import PathParts, found_path, path_parts
 
 _TABLE: Final[Mapping[tuple[str, str], Handler]] = {**subjects.ROUTES, **schemas.ROUTES, **settings.ROUTES}
 

@@ -1,8 +1,8 @@
-"""Which path of a server a request's path fits. No server."""
+"""Which path of a server a request's path fits, and its row. No server."""
 
 import pytest
 
-from tidelog.server.paths import FoundPath, found_path, path_parts
+from tidelog.server.routes import FoundPath, found_path, path_parts
 
 PATHS = [
     (),
