@@ -42,7 +42,6 @@ SMALL_MODULES: Mapping[str, str] = {
 REPEATED_CLASSES: Mapping[str, str] = {
     "AclOperation": "confluent-kafka's enumeration, and the protocol's codes",
     "Metadata": "confluent-kafka's class, and a Delta table's action",
-    "Route": "a row of any server, and the registry's with its context",
     "Routes": "of any server, and the console's with its words",
     "RuleSet": "confluent-kafka's class, and what a registry's log holds",
     "Schema": "confluent-kafka's class, and what a registry's log holds",

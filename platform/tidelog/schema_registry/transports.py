@@ -16,12 +16,14 @@ from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.registry.api.calls import ApiCall, SchemaText
 from tidelog.registry.api.guard import answered
-from tidelog.registry.api.routing import routed
+from tidelog.registry.api.routing import ROUTES
 from tidelog.registry.base.errors import RegistryError
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.schema_registry.model import SchemaRegistryError
 from tidelog.schema_registry.settings import HttpSettings
 from tidelog.schema_registry.tokens import Headers, OAuthTokenError, bearer_headers
+from tidelog.server.errors import RequestRefusedError
+from tidelog.server.logins import ANYONE
 
 if TYPE_CHECKING:
     import httpx
@@ -55,12 +57,14 @@ class LakeTransport:
     def send(self, method: str, path: str, query: Query, body: Any = None) -> Any:
         """Answer a request. Raises `SchemaRegistryError` with the codes that a server gives."""
         try:
-            route = routed(method, path)
+            route, variables = ROUTES.routed(method, path)
             listed = {key: [value] if isinstance(value, str) else [*value] for key, value in query.items()}
             data = b"" if body is None else orjson.dumps(body)
-            answer = answered(route.handler, ApiCall(self._log, route.variables, listed, data, route.context))
+            answer = answered(route, ApiCall(variables, listed, data, ANYONE, changes=True, log=self._log))
         except RegistryError as error:
             raise SchemaRegistryError(error.status, error.code, str(error)) from error
+        except RequestRefusedError as error:
+            raise SchemaRegistryError(error.status, error.status, str(error)) from error
         except RecordTooLargeError as error:
             raise SchemaRegistryError(422, 42209, f"Write failed because schema is too large: {error}") from error
         except OutcomeUnknownError as error:

@@ -13,10 +13,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from tidelog.access.model import ANONYMOUS
 from tidelog.server.connections import HttpBounds
+from tidelog.server.errors import RequestRefusedError
 from tidelog.server.lasting import RightEndedError
-from tidelog.server.logins import HttpClient, HttpLogins
+from tidelog.server.logins import ANYONE, HttpLogins
 from tidelog.server.requests import JSON, RequestBodies, from_json, path_of, refusal_headers, sender
 from tidelog.server.routes import Answer, C, Route, Routes
 
@@ -96,9 +96,8 @@ class App(Generic[C]):
             route, variables = self._routes.routed(method_of(request), path_of(request))
             name = self.counted(route)
             media_type = self.accepted(request.headers.get("accept", "*/*"))
-            client = HttpClient(ANONYMOUS)
-            if self._logins is not None:
-                client = await sender(self._logins, request, self.audited(route))
+            logins = self._logins
+            client = ANYONE if logins is None else await sender(logins, request, self.audited(route))
             query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
             call = self._call(variables, query, None, client, route.changes)
             if self.rights_first:
@@ -120,9 +119,10 @@ class App(Generic[C]):
             return answer
         if not isinstance(answer, Answer):
             return Response(self.json(answer), media_type=media_type)
-        value = b"" if answer.value is None else answer.value
-        body = value if isinstance(value, bytes) else self.json(value)
-        return Response(body, answer.status, dict(answer.headers), media_type if body else None)
+        if answer.value is None:
+            return Response(None, answer.status, dict(answer.headers))
+        body = answer.value if isinstance(answer.value, bytes) else self.json(answer.value)
+        return Response(body, answer.status, dict(answer.headers), media_type)
 
     def failed(self, error: Exception, media_type: str) -> Response:
         """The answer to a request that failed."""
@@ -131,7 +131,10 @@ class App(Generic[C]):
             self.logger.error("A request failed: this is a bug.", exc_info=error)
             refusal = HttpRefusal(500, "Internal Server Error")
         body = self.json({"error_code": refusal.code or refusal.status, "message": refusal.message})
-        return Response(body, refusal.status, refusal_headers(refusal.status), media_type)
+        refused = (
+            error.status if isinstance(error, RequestRefusedError) else refusal.status
+        )  # a dialect may have others
+        return Response(body, refusal.status, refusal_headers(refused), media_type)
 
     # --- the dialect -------------------------------------------------------------------------------------------
 

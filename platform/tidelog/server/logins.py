@@ -58,6 +58,10 @@ class HttpClient:
     now: "Callable[[], HttpClient] | None" = None
 
 
+# The sender of a request to a server where clients do not log in.
+ANYONE: Final = HttpClient(ANONYMOUS)
+
+
 @dataclass(frozen=True, slots=True)
 class HttpAccess:
     """How a server decides what a client may do; the settings of brokers in the comments.

@@ -28,7 +28,7 @@ from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.log.lake import Lake
-from tidelog.registry.api.routing import _TABLE
+from tidelog.registry.api.routing import ROWS
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
 
@@ -137,7 +137,7 @@ METHODS = [b"GET", b"POST", b"PUT", b"DELETE", b"HEAD", b"PATCH", b"OPTIONS", b"
 def anything(chance):
     """A request of HTTP, right in its form: known paths with odd parts, or odd paths."""
     if chance.random() < 0.8:
-        path = chance.choice([*_TABLE])[1]
+        path = chance.choice(ROWS).path
         path = re.sub(r"\{\w+\}", lambda _: chance.choice(PIECES).decode(), path).encode()
     else:
         path = b"/".join(chance.choice(PIECES) for _ in range(chance.randrange(6)))

@@ -258,14 +258,14 @@ BY_THEMSELVES = {
 
 
 def test_the_api_has_each_path_and_no_other():
-    assert routing._TABLE.keys() == API.keys()
+    assert {(route.method, route.path) for route in routing.ROWS} == API.keys()
 
 
 def template(method, path):
     """The path of API that a request goes to."""
-    handler, parts = routing.routed(method, f"/{path}").handler, path.count("/")
-    table = routing._TABLE.items()
-    return next(own for (one, own), given in table if (one, given, own.count("/")) == (method, handler, parts))
+    handler, parts = routing.ROUTES.routed(method, f"/{path}")[0].handler, path.count("/")
+    rows = ((route.path, (route.method, route.handler, route.path.count("/"))) for route in routing.ROWS)
+    return next(own for own, row in rows if row == (method, handler, parts))
 
 
 def test_each_parameter_has_a_case():

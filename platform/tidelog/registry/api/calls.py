@@ -1,11 +1,11 @@
 """A request on its way: what its path, its query and its body say."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from tidelog.registry.api.rights import EVERYTHING, ApiRights
+from tidelog.registry.api.rights import ApiRights
 from tidelog.registry.base.errors import RegistryError, invalid_version, malformed, schema_too_large
 from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaMetadata
 from tidelog.registry.compatibility import kind_of
@@ -13,9 +13,12 @@ from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.fold import MOST_NUMBER, RegistryState
 from tidelog.registry.state.records import SubjectVersion
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, checked
+from tidelog.server.routes import HttpCall
 
 T = TypeVar("T")
 LATEST: Final = -1
+# The variable of paths below /contexts/.
+CONTEXT: Final = "in_context"
 # How many schemas one answer has: clients ask for the next ones by `offset` (schema.search.max.limit).
 MOST_SCHEMAS: Final = 1000
 # Of a refused text, in characters.
@@ -31,23 +34,24 @@ class SchemaText:
 
 
 @dataclass(frozen=True, slots=True)
-class ApiCall:
-    """`path`: the path's variables, decoded once. `context`: of a path below /contexts/, else the default one.
-
-    `rights`: of the client, which lists and ids go by; the others are asked about before (`guard`). `changes`: whether
-    the request may change something, so that it must not go by an alias as of the last look.
-    """
+class ApiCall(HttpCall):
+    """`body`: bytes. One that `changes` something must not go by an alias as of the last look."""
 
     log: RegistryLog
-    path: Mapping[str, str]
-    query: Mapping[str, Sequence[str]]
-    body: bytes = b""
-    context: str = DEFAULT_CONTEXT
-    rights: ApiRights = EVERYTHING
-    changes: bool = True
     _resolved: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     # --- path and query ------------------------------------------------------------------------------------
+
+    @property
+    def context(self) -> str:
+        """The context of a path below /contexts/, else the default one."""
+        named = self.variables.get(CONTEXT)
+        return DEFAULT_CONTEXT if named is None else named.strip(":")
+
+    @property
+    def rights(self) -> ApiRights:
+        """The client's, which lists and ids go by; the others are asked about before (`guard`)."""
+        return ApiRights(self.client.may)
 
     @property
     def subject(self) -> str:
@@ -56,7 +60,7 @@ class ApiCall:
         """
         named = self.settings_subject
         if named is None or not SubjectName.of(named).name:
-            raise RegistryError(42208, f"The specified subject '{self.path['subject']}' is not valid.")
+            raise RegistryError(42208, f"The specified subject '{self.variables['subject']}' is not valid.")
         return self.aliased(named)
 
     def aliased(self, named: str) -> str:
@@ -73,7 +77,7 @@ class ApiCall:
     @property
     def settings_subject(self) -> str | None:
         """What settings are about: a subject, a context (`:.context:`), or all (None)."""
-        named = self.path.get("subject")
+        named = self.variables.get("subject")
         if named is None:
             return None if self.context == DEFAULT_CONTEXT else f":{self.context}:"
         inside = str(SubjectName(self.context, named)) if not named.startswith(":.") else named
@@ -84,7 +88,7 @@ class ApiCall:
 
     def version(self) -> int:
         """The path's version: a number from 1 on, or `LATEST`. Raises `RegistryError` 42202."""
-        text = self.path["version"]
+        text = self.variables["version"]
         if text in ("latest", "-1"):
             return LATEST
         number = _whole(text)
@@ -94,7 +98,7 @@ class ApiCall:
 
     def number(self, name: str) -> int:
         """A number of the path. Raises `RegistryError` 404 for another text, as a path that isn't there."""
-        number = _whole(self.path[name])
+        number = _whole(self.variables[name])
         if number is None:
             raise RegistryError(404, "HTTP 404 Not Found")
         return number
@@ -170,9 +174,6 @@ class ApiCall:
         if not -1 <= value <= MOST_NUMBER:
             raise malformed(f"The field {name} must be a number from 0 to {MOST_NUMBER}.")
         return value
-
-
-Handler = Callable[[ApiCall], Any]
 
 
 def alias_of(state: RegistryState, named: str) -> str:

@@ -1,14 +1,14 @@
-"""Which right each request of the API needs: one row for each handler."""
+"""Rights that requests of the API need, as their rows name them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from tidelog.access.model import AclOperation
-from tidelog.registry.api import schemas, settings, subjects
-from tidelog.registry.api.calls import ApiCall, Handler
+from tidelog.registry.api.calls import ApiCall
 from tidelog.registry.base.errors import RegistryError
 from tidelog.registry.state.subjects import SubjectName
+from tidelog.server.routes import Route
 
 Rule = Callable[[ApiCall], None]
 
@@ -21,14 +21,16 @@ def in_handler(call: ApiCall) -> None:
     """The handler gives only what the client sees."""
 
 
-def _of_subject(operation: AclOperation) -> Rule:
+def of_subject(operation: AclOperation) -> Rule:
+    """The right to do it to the path's subject."""
+
     def rule(call: ApiCall) -> None:
         call.rights.require(operation, call.subject)
 
     return rule
 
 
-def _of_settings(operation: AclOperation) -> Rule:
+def of_settings(operation: AclOperation) -> Rule:
     """A subject's settings are its own; those of all, and of a context, are the cluster's."""
 
     def rule(call: ApiCall) -> None:
@@ -38,14 +40,16 @@ def _of_settings(operation: AclOperation) -> Rule:
     return rule
 
 
-def _of_cluster(operation: AclOperation) -> Rule:
+def of_cluster(operation: AclOperation) -> Rule:
+    """The right to do it to the cluster."""
+
     def rule(call: ApiCall) -> None:
         call.rights.require(operation, None)
 
     return rule
 
 
-def _with_schema(operation: AclOperation) -> Rule:
+def with_schema(operation: AclOperation) -> Rule:
     """A schema is sent, and what it references is read, too."""
 
     def rule(call: ApiCall) -> None:
@@ -58,50 +62,14 @@ def _with_schema(operation: AclOperation) -> Rule:
     return rule
 
 
-def _registration(call: ApiCall) -> None:
+def registration(call: ApiCall) -> None:
     """WRITE; a client that has no test made (`force`) must have the right to switch the tests off, too."""
-    _with_schema(AclOperation.WRITE)(call)
+    with_schema(AclOperation.WRITE)(call)
     if call.flag("force"):
         call.rights.require(AclOperation.ALTER_CONFIGS, call.subject)
 
 
-RULES: Final[Mapping[Handler, Rule]] = {
-    subjects.subjects: in_handler,
-    subjects.look_up_schema: _with_schema(AclOperation.DESCRIBE),
-    subjects.delete_subject: _of_subject(AclOperation.DELETE),
-    subjects.newest_with_metadata: _of_subject(AclOperation.DESCRIBE),
-    subjects.versions: _of_subject(AclOperation.DESCRIBE),
-    subjects.register: _registration,
-    subjects.version: _of_subject(AclOperation.DESCRIBE),
-    subjects.delete_version: _of_subject(AclOperation.DELETE),
-    subjects.version_text: _of_subject(AclOperation.DESCRIBE),
-    subjects.referenced_by: _of_subject(AclOperation.DESCRIBE),
-    schemas.schemas: in_handler,
-    schemas.types: for_all,
-    schemas.schema: in_handler,
-    schemas.schema_text: in_handler,
-    schemas.subjects_of_id: in_handler,
-    schemas.versions_of_id: in_handler,
-    schemas.schema_of_guid: in_handler,
-    schemas.ids_of_guid: in_handler,
-    schemas.contexts: _of_cluster(AclOperation.DESCRIBE),
-    schemas.delete_context: _of_cluster(AclOperation.ALTER),
-    settings.check_version: _with_schema(AclOperation.DESCRIBE),
-    settings.check_subject: _with_schema(AclOperation.DESCRIBE),
-    settings.config: _of_settings(AclOperation.DESCRIBE_CONFIGS),
-    settings.change_config: _of_settings(AclOperation.ALTER_CONFIGS),
-    settings.delete_config: _of_settings(AclOperation.ALTER_CONFIGS),
-    settings.mode: _of_settings(AclOperation.DESCRIBE_CONFIGS),
-    settings.change_mode: _of_settings(AclOperation.ALTER_CONFIGS),
-    settings.delete_mode: _of_settings(AclOperation.ALTER_CONFIGS),
-    settings.server_id: for_all,
-    settings.server_version: for_all,
-    settings.deployment: for_all,
-    settings.nothing: for_all,
-}
-
-
-def answered(handler: Handler, call: ApiCall) -> Any:
+def answered(route: Route[ApiCall], call: ApiCall) -> Any:
     """The handler's answer, for a client that may have it. Raises `RegistryError` 40301, and what the handler does.
 
     The handler looks at the log. When it finds there that the subject is another's alias by now, which the client may
@@ -109,8 +77,8 @@ def answered(handler: Handler, call: ApiCall) -> Any:
     """
     while True:
         try:
-            RULES[handler](call)
-            answer = handler(call)
+            route.right(call)
+            answer = route.handler(call)
         except RegistryError:
             if call.changes or call.stands():
                 raise

@@ -45,6 +45,3 @@ def topic_of(subject: str) -> str:
         if subject.endswith(ending) and subject != ending:
             return subject.removesuffix(ending)
     return subject
-
-
-EVERYTHING: Final = ApiRights()

@@ -4,21 +4,23 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from tidelog.access.model import AclOperation
 from tidelog.registry.api.calls import (
     MOST_SCHEMAS,
     ApiCall,
-    Handler,
     SchemaText,
     asked_references,
     schema_json,
     version_json,
 )
 from tidelog.registry.api.formats import formatted
+from tidelog.registry.api.guard import for_all, in_handler, of_cluster
 from tidelog.registry.base.errors import schema_not_found
 from tidelog.registry.state.deleting import decide_delete_context
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.records import SubjectVersion
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
+from tidelog.server.routes import Route
 
 
 def schemas(call: ApiCall) -> Any:
@@ -122,7 +124,7 @@ def contexts(call: ApiCall) -> Any:
 
 def delete_context(call: ApiCall) -> Any:
     """DELETE /contexts/{context}, which must be empty."""
-    context = call.path["context"].strip(":")
+    context = call.variables["context"].strip(":")
     return call.log.decide(lambda state: (None, decide_delete_context(state, context)))
 
 
@@ -179,7 +181,7 @@ def _seen(call: ApiCall, places: Iterable[SubjectVersion]) -> list[SubjectVersio
 
 def _ids_of_guid(state: RegistryState, call: ApiCall) -> list[tuple[str, int]]:
     try:
-        digest = UUID(call.path["guid"]).bytes
+        digest = UUID(call.variables["guid"]).bytes
     except ValueError:
         digest = b""
     found = [
@@ -188,19 +190,19 @@ def _ids_of_guid(state: RegistryState, call: ApiCall) -> list[tuple[str, int]]:
         if _seen(call, state.places_of(number, context, deleted=True))
     ]
     if not found:
-        raise schema_not_found(call.path["guid"])
+        raise schema_not_found(call.variables["guid"])
     return found
 
 
-ROUTES: Final[Mapping[tuple[str, str], Handler]] = {
-    ("GET", "schemas"): schemas,
-    ("GET", "schemas/types"): types,
-    ("GET", "schemas/ids/{id}"): schema,
-    ("GET", "schemas/ids/{id}/schema"): schema_text,
-    ("GET", "schemas/ids/{id}/subjects"): subjects_of_id,
-    ("GET", "schemas/ids/{id}/versions"): versions_of_id,
-    ("GET", "schemas/guids/{guid}"): schema_of_guid,
-    ("GET", "schemas/guids/{guid}/ids"): ids_of_guid,
-    ("GET", "contexts"): contexts,
-    ("DELETE", "contexts/{context}"): delete_context,
-}
+ROUTES: Final[tuple[Route[ApiCall], ...]] = (
+    Route("GET", "schemas", schemas, in_handler),
+    Route("GET", "schemas/types", types, for_all),
+    Route("GET", "schemas/ids/{id}", schema, in_handler),
+    Route("GET", "schemas/ids/{id}/schema", schema_text, in_handler),
+    Route("GET", "schemas/ids/{id}/subjects", subjects_of_id, in_handler),
+    Route("GET", "schemas/ids/{id}/versions", versions_of_id, in_handler),
+    Route("GET", "schemas/guids/{guid}", schema_of_guid, in_handler),
+    Route("GET", "schemas/guids/{guid}/ids", ids_of_guid, in_handler),
+    Route("GET", "contexts", contexts, of_cluster(AclOperation.DESCRIBE)),
+    Route("DELETE", "contexts/{context}", delete_context, of_cluster(AclOperation.ALTER), body=0),
+)

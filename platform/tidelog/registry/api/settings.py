@@ -1,11 +1,12 @@
 """Compatibility, configurations and modes: /compatibility, /config, /mode; and what a server says of itself."""
 
 import hashlib
-from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, Final
 
-from tidelog.registry.api.calls import LATEST, ApiCall, Handler
+from tidelog.access.model import AclOperation
+from tidelog.registry.api.calls import LATEST, ApiCall
+from tidelog.registry.api.guard import for_all, of_settings, with_schema
 from tidelog.registry.api.subjects import found_version
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.reading import prepare
@@ -18,6 +19,7 @@ from tidelog.registry.state.settings import (
     decide_no_mode,
     mode_of,
 )
+from tidelog.server.routes import Route
 
 
 def check_version(call: ApiCall) -> Any:
@@ -127,24 +129,28 @@ def deployment(call: ApiCall) -> Any:  # noqa: ARG001 - a handler
     return {"attributes": []}
 
 
-ROUTES: Final[Mapping[tuple[str, str], Handler]] = {
-    ("POST", "compatibility/subjects/{subject}/versions"): check_subject,
-    ("POST", "compatibility/subjects/{subject}/versions/{version}"): check_version,
-    ("GET", "config"): config,
-    ("PUT", "config"): change_config,
-    ("DELETE", "config"): delete_config,
-    ("GET", "config/{subject}"): config,
-    ("PUT", "config/{subject}"): change_config,
-    ("DELETE", "config/{subject}"): delete_config,
-    ("GET", "mode"): mode,
-    ("PUT", "mode"): change_mode,
-    ("DELETE", "mode"): delete_mode,
-    ("GET", "mode/{subject}"): mode,
-    ("PUT", "mode/{subject}"): change_mode,
-    ("DELETE", "mode/{subject}"): delete_mode,
-    ("GET", "v1/metadata/id"): server_id,
-    ("GET", "v1/metadata/version"): server_version,
-    ("GET", "v1/metadata/deployment"): deployment,
-    ("GET", ""): nothing,
-    ("POST", ""): nothing,
-}
+_DESCRIBE: Final = with_schema(AclOperation.DESCRIBE)
+_SEE: Final = of_settings(AclOperation.DESCRIBE_CONFIGS)
+_CHANGE: Final = of_settings(AclOperation.ALTER_CONFIGS)
+
+ROUTES: Final[tuple[Route[ApiCall], ...]] = (
+    Route("POST", "compatibility/subjects/{subject}/versions", check_subject, _DESCRIBE),
+    Route("POST", "compatibility/subjects/{subject}/versions/{version}", check_version, _DESCRIBE),
+    Route("GET", "config", config, _SEE),
+    Route("PUT", "config", change_config, _CHANGE),
+    Route("DELETE", "config", delete_config, _CHANGE, body=0),
+    Route("GET", "config/{subject}", config, _SEE),
+    Route("PUT", "config/{subject}", change_config, _CHANGE),
+    Route("DELETE", "config/{subject}", delete_config, _CHANGE, body=0),
+    Route("GET", "mode", mode, _SEE),
+    Route("PUT", "mode", change_mode, _CHANGE),
+    Route("DELETE", "mode", delete_mode, _CHANGE, body=0),
+    Route("GET", "mode/{subject}", mode, _SEE),
+    Route("PUT", "mode/{subject}", change_mode, _CHANGE),
+    Route("DELETE", "mode/{subject}", delete_mode, _CHANGE, body=0),
+    Route("GET", "v1/metadata/id", server_id, for_all),
+    Route("GET", "v1/metadata/version", server_version, for_all),
+    Route("GET", "v1/metadata/deployment", deployment, for_all),
+    Route("GET", "", nothing, for_all),
+    Route("POST", "", nothing, for_all),
+)

@@ -1,18 +1,18 @@
 """Subjects and their versions: /subjects."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
+from tidelog.access.model import AclOperation
 from tidelog.registry.api.calls import (
     LATEST,
     MOST_SCHEMAS,
     ApiCall,
-    Handler,
     SchemaText,
     asked_references,
     version_json,
 )
 from tidelog.registry.api.formats import formatted
+from tidelog.registry.api.guard import in_handler, of_subject, registration, with_schema
 from tidelog.registry.base.errors import subject_not_found, version_not_found
 from tidelog.registry.state.deleting import decide_delete_subject, decide_delete_version
 from tidelog.registry.state.fold import RegistryState
@@ -21,6 +21,7 @@ from tidelog.registry.state.reading import prepare
 from tidelog.registry.state.records import SubjectVersion
 from tidelog.registry.state.registering import Registration, decide_register
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT
+from tidelog.server.routes import Route
 
 
 def subjects(call: ApiCall) -> Any:
@@ -163,15 +164,18 @@ def found_version(state: RegistryState, call: ApiCall, *, deleted: bool = False)
     return found
 
 
-ROUTES: Final[Mapping[tuple[str, str], Handler]] = {
-    ("GET", "subjects"): subjects,
-    ("POST", "subjects/{subject}"): look_up_schema,
-    ("DELETE", "subjects/{subject}"): delete_subject,
-    ("GET", "subjects/{subject}/metadata"): newest_with_metadata,
-    ("GET", "subjects/{subject}/versions"): versions,
-    ("POST", "subjects/{subject}/versions"): register,
-    ("GET", "subjects/{subject}/versions/{version}"): version,
-    ("DELETE", "subjects/{subject}/versions/{version}"): delete_version,
-    ("GET", "subjects/{subject}/versions/{version}/schema"): version_text,
-    ("GET", "subjects/{subject}/versions/{version}/referencedby"): referenced_by,
-}
+_DESCRIBE: Final = of_subject(AclOperation.DESCRIBE)
+_DELETE: Final = of_subject(AclOperation.DELETE)
+
+ROUTES: Final[tuple[Route[ApiCall], ...]] = (
+    Route("GET", "subjects", subjects, in_handler),
+    Route("POST", "subjects/{subject}", look_up_schema, with_schema(AclOperation.DESCRIBE)),
+    Route("DELETE", "subjects/{subject}", delete_subject, _DELETE, body=0),
+    Route("GET", "subjects/{subject}/metadata", newest_with_metadata, _DESCRIBE),
+    Route("GET", "subjects/{subject}/versions", versions, _DESCRIBE),
+    Route("POST", "subjects/{subject}/versions", register, registration),
+    Route("GET", "subjects/{subject}/versions/{version}", version, _DESCRIBE),
+    Route("DELETE", "subjects/{subject}/versions/{version}", delete_version, _DELETE, body=0),
+    Route("GET", "subjects/{subject}/versions/{version}/schema", version_text, _DESCRIBE),
+    Route("GET", "subjects/{subject}/versions/{version}/referencedby", referenced_by, _DESCRIBE),
+)
