@@ -17,6 +17,7 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/log/read_on.py": "a rule about time, which topics and tests of what lasts go by",
     "platform/tidelog/check/transactions.py": "a kind of finding, as the other modules of checks",
     "platform/tidelog/check/values.py": "a kind of finding, as the other modules of checks",
+    "platform/tidelog/console/base/rights.py": "what a client may do, apart from requests",
     "platform/tidelog/console/guard.py": "which requests may come from a page, apart from routing",
     "platform/tidelog/log/config/refused.py": "a table of keys and reasons, as kafka_brokers beside it",
     "platform/tidelog/connect/runtime/foreign_connectors.py": "a table of others' connectors, apart from loading",
@@ -42,7 +43,6 @@ SMALL_MODULES: Mapping[str, str] = {
 REPEATED_CLASSES: Mapping[str, str] = {
     "AclOperation": "confluent-kafka's enumeration, and the protocol's codes",
     "Metadata": "confluent-kafka's class, and a Delta table's action",
-    "Routes": "of any server, and the console's with its words",
     "RuleSet": "confluent-kafka's class, and what a registry's log holds",
     "Schema": "confluent-kafka's class, and what a registry's log holds",
     "ScramMechanism": "confluent-kafka's enumeration, and SASL's names",

@@ -1,23 +1,19 @@
-"""The console as an ASGI application: guards, log-ins, bodies, and errors as JSON whatever goes wrong."""
+"""The console as an ASGI application: its page, guards of browsers, and the status of each error."""
 
 import logging
-from collections import Counter
 from dataclasses import replace
-from typing import Final
-from urllib.parse import parse_qs
+from functools import partial
+from typing import Any, ClassVar, Final
 
 import orjson
-from anyio import CapacityLimiter, to_thread
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.console import Console
 from tidelog.console.base.errors import ConsoleError
-from tidelog.console.base.rights import EVERYTHING, ConsoleRights
-from tidelog.console.base.routing import ConsoleRoute, Routes
 from tidelog.console.guard import CSRF_HEADER, HEADERS, require_own_page, require_token
+from tidelog.console.routes import ROUTES
 from tidelog.console.sql.box import InvalidQueryError, NoSuchQueryError, TooManyQueriesError
 from tidelog.console.static import PageFiles
 from tidelog.log.base.errors import (
@@ -39,16 +35,20 @@ from tidelog.log.base.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
+from tidelog.server.app import App, HttpRefusal, Refusals, method_of
 from tidelog.server.connections import HttpBounds
 from tidelog.server.errors import RequestRefusedError
-from tidelog.server.lasting import RightEndedError, while_it_stands
+from tidelog.server.lasting import while_it_stands
 from tidelog.server.logins import HttpLogins
-from tidelog.server.requests import JSON, RequestBodies, from_json, path_of, refusal_headers, sender
+from tidelog.server.requests import from_json, path_of
+from tidelog.server.routes import Route, Routes
 
-logger = logging.getLogger("tidelog.console")
+_LOG: Final = logging.getLogger("tidelog.console")
 
-# How many requests are in work at a time.
-_THREADS: Final = 16
+# Bytes of a body, where its route has no bound of its own.
+_MOST_BODY: Final = 2**20
+_NO_PATH: Final = "The console has nothing at this path."
+_NO_METHOD: Final = "This path does not take {method}."
 _STATUSES: Final[tuple[tuple[type[TidelogError], int], ...]] = (
     (UnknownTopicError, 404),
     (UnknownPartitionError, 404),
@@ -69,112 +69,79 @@ _STATUSES: Final[tuple[tuple[type[TidelogError], int], ...]] = (
     (InvalidTimestampError, 400),
     (OffsetOutOfRangeError, 400),
     (PolicyViolationError, 400),
+    (TidelogError, 500),
 )
 
 
-class ConsoleApp:
-    """Static files, and routes below /api. Handlers run in threads. `answered`: {(method and path, status): count}.
+def _refusal(error: TidelogError, status: int, code: int = 0) -> HttpRefusal:
+    """The answer, in a text that UTF-8 can hold."""
+    return HttpRefusal(status, str(error).encode("utf-8", "replace").decode(), code)
 
-    `logins`: None lets everyone do everything.
-    """
 
-    def __init__(
-        self,
-        console: Console,
-        routes: Routes,
-        logins: HttpLogins | None = None,
-        bounds: HttpBounds | None = None,
-    ) -> None:
+def _by_kind(status: int, error: TidelogError) -> HttpRefusal:
+    if status == 500:
+        _LOG.warning("A request failed in the store: error=%s: %s", type(error).__name__, error)
+    return _refusal(error, status, max(0, error.kafka_code))
+
+
+class ConsoleApp(App[ConsoleCall]):
+    """Static files, and routes below /api. `logins`: None lets everyone do everything."""
+
+    logger: ClassVar[logging.Logger] = _LOG
+    refusals: ClassVar[Refusals] = (
+        (ConsoleError, lambda error: _refusal(error, error.status, error.code)),
+        (RequestRefusedError, lambda error: _refusal(error, error.status)),
+        *((kind, partial(_by_kind, status)) for kind, status in _STATUSES),
+    )
+
+    def __init__(self, console: Console, bounds: HttpBounds | None = None, logins: HttpLogins | None = None) -> None:
+        routes = Routes(ROUTES, _NO_PATH, _NO_METHOD, cuts_slashes=False)
+        bounds = replace(bounds or HttpBounds(), body=_MOST_BODY)
+        super().__init__(routes, partial(ConsoleCall, console=console), bounds, logins)
         self._console = console
-        self._routes = routes
-        self._logins = logins
-        self._bodies = RequestBodies(bounds or HttpBounds())
         self._page = PageFiles()
-        self._limiter: CapacityLimiter | None = None
-        self.answered: Counter[tuple[str, int]] = Counter()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request of HTTP."""
-        if scope["type"] != "http":
-            return
-        named = [""]
+    async def handled(self, request: Request) -> tuple[str, Response]:
+        """The name of the request, and its answer: a file of the page, which is for everyone, or what a route gives."""
+        method, path = method_of(request), path_of(request)
+        name = "" if path == "/api" or path.startswith("/api/") else "page"
         try:
-            response = await self._response(Request(scope, receive), named)
-        except ClientDisconnect:
-            return
-        if scope["method"] == "HEAD" and isinstance(response, StreamingResponse):  # its body may have no end
-            response = Response(None, response.status_code, dict(response.headers))
-        for name, value in HEADERS.items():
-            response.headers[name] = value
+            if name == "page":
+                response = self._file(method, path, request)
+            else:
+                require_own_page(method, request.headers)
+                name, response = await super().handled(request)
+        except ConsoleError as error:
+            response = self.failed(error, self.media_type)
+        response.headers.update(HEADERS)
         response.headers.setdefault("cache-control", "no-store")
-        self.answered[named[0], response.status_code] += 1
-        try:
-            await response(scope, receive, send)
-        except RightEndedError as error:  # the server sees an answer that has no end, and breaks the connection
-            logger.warning("An answer was broken off: request=%s: %s", named[0], error)
+        return name, response
 
-    async def _response(self, request: Request, named: list[str]) -> Response:
-        try:
-            path = path_of(request)
-            method = "GET" if request.method == "HEAD" else request.method
-            if path != "/api" and not path.startswith("/api/"):
-                named[0] = "page"
-                if method != "GET":
-                    raise ConsoleError(405, f"This path does not take {method}.")
-                return self._page.answer(path, request.headers.get("if-none-match"))
-            require_own_page(method, request.headers)
-            route, variables = self._routes.routed(method, path)
-            named[0] = f"{route.method} {route.path}"
-            rights = EVERYTHING
-            if self._logins is not None:
-                rights = ConsoleRights(await sender(self._logins, request, named[0]))
-            if method != "GET":
-                sent = request.headers.get(CSRF_HEADER)
-                require_token(sent, self._console.csrf_token(rights.client.principal))
-            if route.changes and self._console.settings.read_only:
-                raise ConsoleError(403, "This console is read-only (--read-only).")
-            query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-            self._limiter = self._limiter or CapacityLimiter(_THREADS)
-            if method == "GET":
-                call = ConsoleCall(self._console, variables, query, None, rights)
-                return await to_thread.run_sync(_answered, route, call, limiter=self._limiter)
-            async with self._bodies.of(request, route.body) as body:
-                call = ConsoleCall(self._console, variables, query, from_json(request, body, orjson.loads), rights)
-                return await to_thread.run_sync(_answered, route, call, limiter=self._limiter)
-        except ClientDisconnect:
-            raise
-        except Exception as error:
-            return _failed(error)
+    def _file(self, method: str, path: str, request: Request) -> Response:
+        if method != "GET":
+            raise ConsoleError(405, _NO_METHOD.format(method=method))
+        return self._page.answer(path, request.headers.get("if-none-match"))
 
+    def admit(self, request: Request, route: Route[ConsoleCall], call: ConsoleCall) -> None:
+        """Refuse what does not come from the console's page, and changes by a console that is read-only."""
+        if route.method != "GET":
+            token = self._console.csrf_token(call.client.principal)
+            require_token(request.headers.get(CSRF_HEADER), token)
+        if call.changes and self._console.settings.read_only:
+            raise ConsoleError(403, "This console is read-only (--read-only).")
 
-def _answered(route: ConsoleRoute, call: ConsoleCall) -> Response:
-    route.rule(call)
-    answer = route.handler(call)
-    if isinstance(answer, StreamingResponse) and call.rights.client.now is not None:
-        again = lambda: route.rule(replace(call, rights=call.rights.now()))  # noqa: E731
-        answer.body_iterator = while_it_stands(answer.body_iterator, again)
-    return answer if isinstance(answer, Response) else Response(orjson.dumps(answer), media_type=JSON)
+    def read(self, request: Request, body: bytes) -> Any:
+        """A body's JSON."""
+        return from_json(request, body, orjson.loads)
 
+    def work(self, route: Route[ConsoleCall], call: ConsoleCall) -> Any:
+        """What the handler gives; the right to an answer that lasts is asked for again as long as it does."""
+        answer = super().work(route, call)
+        if isinstance(answer, StreamingResponse) and call.client.now is not None:
+            again = lambda: route.right(replace(call, client=call.rights.now().client))  # noqa: E731
+            answer.body_iterator = while_it_stands(answer.body_iterator, again)
+        return answer
 
-def _failed(error: Exception) -> Response:
-    """The answer to a request that failed, as {error_code, message}."""
-    message, code = str(error), 0
-    if isinstance(error, ConsoleError):
-        status, code = error.status, error.code
-    elif isinstance(error, RequestRefusedError):
-        status = error.status
-    elif isinstance(error, TidelogError):
-        status = next((found for kind, found in _STATUSES if isinstance(error, kind)), 500)
-        code = error.kafka_code if error.kafka_code > 0 else 0
-        if status == 500:
-            logger.warning("A request failed in the store: error=%s: %s", type(error).__name__, error)
-    else:
-        logger.error("A request failed: this is a bug.", exc_info=error)
-        status, message = 500, "Internal Server Error"
-    body = orjson.dumps({"error_code": code or status, "message": _safe(message)})
-    return Response(body, status, refusal_headers(status), JSON)
-
-
-def _safe(text: str) -> str:
-    """A text that UTF-8 can hold."""
-    return text.encode("utf-8", "replace").decode()
+    def json(self, value: Any) -> bytes:
+        """A value as JSON."""
+        return orjson.dumps(value)

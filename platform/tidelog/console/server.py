@@ -6,8 +6,6 @@ from collections.abc import Callable
 from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.console.app import ConsoleApp
 from tidelog.console.base.console import Console, ConsoleSettings
-from tidelog.console.base.routing import Routes
-from tidelog.console.routes import ROUTES
 from tidelog.log.lake import Lake
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
@@ -38,7 +36,7 @@ class ConsoleServer:
         if access is not None and access.authenticates and tls is None:
             logger.warning("The console has no TLS: passwords and tokens come to it as they are.")
         self.console = Console(lake, settings)
-        self.app = ConsoleApp(self.console, Routes(ROUTES), self._logins, bounds)
+        self.app = ConsoleApp(self.console, bounds, self._logins)
         self._http = HttpServer(
             self.app,
             address,

@@ -2,12 +2,13 @@
 
 import pytest
 
-from tidelog.console.base.calls import whole
+from tidelog.console.base.calls import for_all, whole
 from tidelog.console.base.errors import ConsoleError
-from tidelog.console.base.routing import ConsoleRoute, Routes, for_all
 from tidelog.console.guard import require_own_page
 from tidelog.console.records.paging import PlaceToRead, clamped, parsed_cursor
 from tidelog.console.routes import ROUTES
+from tidelog.server.errors import RequestRefusedError
+from tidelog.server.routes import Route, Routes
 
 
 def nothing(call):
@@ -16,11 +17,12 @@ def nothing(call):
 
 OWN = Routes(
     [
-        ConsoleRoute("GET", "/api/groups", nothing, for_all),
-        ConsoleRoute("GET", "/api/groups/{group}", nothing, for_all),
-        ConsoleRoute("POST", "/api/groups/{group}/reset", nothing, for_all),
-        ConsoleRoute("GET", "/api/groups/all", nothing, for_all),
-    ]
+        Route("GET", "/api/groups", nothing, for_all),
+        Route("GET", "/api/groups/{group}", nothing, for_all),
+        Route("POST", "/api/groups/{group}/reset", nothing, for_all),
+        Route("GET", "/api/groups/all", nothing, for_all),
+    ],
+    cuts_slashes=False,
 )
 
 
@@ -47,7 +49,7 @@ def test_what_is_not_there(method, path, status):
     if status == 200:
         assert OWN.routed(method, path)[1] == {"group": ""}
         return
-    with pytest.raises(ConsoleError) as refused:
+    with pytest.raises(RequestRefusedError) as refused:
         OWN.routed(method, path)
     assert refused.value.status == status
 

@@ -1,29 +1,29 @@
-"""A request on its way to a handler: its variables, query and body, and its sender."""
+"""A request on its way to a handler, and the rights that it may need."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-
-from starlette.responses import Response
 
 from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.console.base.console import Console
 from tidelog.console.base.errors import bad
-from tidelog.console.base.rights import EVERYTHING, ConsoleRights
+from tidelog.console.base.rights import ConsoleRights
+from tidelog.server.routes import HttpCall
 
 # Largest number in a query: an offset's.
 _MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class ConsoleCall:
-    """What a handler is called with. `variables`: of the path; `body`: its JSON, None without one."""
+class ConsoleCall(HttpCall):
+    """`body`: the JSON of the request, None without one."""
 
     console: Console
-    variables: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    body: Any = None
-    rights: ConsoleRights = EVERYTHING
+
+    @property
+    def rights(self) -> ConsoleRights:
+        """What the sender may do."""
+        return ConsoleRights(self.client)
 
     @property
     def topic(self) -> str:
@@ -79,7 +79,24 @@ def whole(name: str, text: str, low: int = 0, high: int = _MOST) -> int:
     return int(text)
 
 
-# Its answer is JSON, or a response as it is.
-Handler = Callable[[ConsoleCall], "Response | Any"]
-# Raises `ConsoleError` 403 for a client that may not have the answer.
+# Raises `ConsoleError` 403 for a client that may not have the answer; asked before the handler.
 Rule = Callable[[ConsoleCall], None]
+
+
+def for_all(call: ConsoleCall) -> None:
+    """Every client that is logged in may, or the handler gives only what the client sees."""
+
+
+def of_topic(operation: AclOperation) -> Rule:
+    """The right to do it to the path's topic."""
+    return lambda call: call.rights.require(operation, AclResource.TOPIC, call.topic)
+
+
+def of_group(operation: AclOperation) -> Rule:
+    """The right to do it to the path's group."""
+    return lambda call: call.rights.require(operation, AclResource.GROUP, call.variables["group"])
+
+
+def of_cluster(operation: AclOperation) -> Rule:
+    """The right to do it to the cluster."""
+    return lambda call: call.rights.require(operation, AclResource.CLUSTER)

@@ -1,9 +1,8 @@
 """What the sender of a request may do: Kafka's operations on Kafka's resources, as brokers ask them."""
 
 from dataclasses import dataclass
-from typing import Final
 
-from tidelog.access.model import ANONYMOUS, CLUSTER_NAME, AclOperation, AclResource
+from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.console.base.errors import ConsoleError
 from tidelog.server.logins import HttpClient
 
@@ -41,6 +40,3 @@ class ConsoleRights:
     def sees_group(self, name: str) -> bool:
         """Whether the client may know of a group."""
         return self.may(AclOperation.DESCRIBE, AclResource.GROUP, name)
-
-
-EVERYTHING: Final = ConsoleRights(HttpClient(ANONYMOUS))

@@ -3,17 +3,18 @@
 from typing import Final
 
 from tidelog.access.model import AclOperation
-from tidelog.console.base.routing import ConsoleRoute, for_all, of_cluster
+from tidelog.console.base.calls import for_all, of_cluster
 from tidelog.console.beside.brokers import brokers, mirrors
 from tidelog.console.beside.connectors import connectors
 from tidelog.console.beside.schemas import schemas, subject
+from tidelog.server.routes import Route
 
 _DESCRIBE: Final = of_cluster(AclOperation.DESCRIBE)
 
 BESIDE_ROUTES: Final = (
-    ConsoleRoute("GET", "/api/brokers", brokers, _DESCRIBE),
-    ConsoleRoute("GET", "/api/schemas", schemas, for_all),
-    ConsoleRoute("GET", "/api/schemas/{subject}", subject, for_all),
-    ConsoleRoute("GET", "/api/connectors", connectors, _DESCRIBE),
-    ConsoleRoute("GET", "/api/mirrors", mirrors, _DESCRIBE),
+    Route("GET", "/api/brokers", brokers, _DESCRIBE),
+    Route("GET", "/api/schemas", schemas, for_all),
+    Route("GET", "/api/schemas/{subject}", subject, for_all),
+    Route("GET", "/api/connectors", connectors, _DESCRIBE),
+    Route("GET", "/api/mirrors", mirrors, _DESCRIBE),
 )

@@ -6,13 +6,13 @@ from typing import Any, Final
 import orjson
 
 from tidelog.access.model import AclOperation, AclResource
-from tidelog.console.base.calls import ConsoleCall
+from tidelog.console.base.calls import ConsoleCall, for_all
 from tidelog.console.base.console import Console
 from tidelog.console.base.errors import bad
-from tidelog.console.base.routing import ConsoleRoute, for_all
 from tidelog.console.sql.box import Readable, SqlBox
 from tidelog.log.state.topic_state import TopicState
 from tidelog.server.logins import LoginRefusedError
+from tidelog.server.routes import Route
 
 
 class ConsoleSql(SqlBox):
@@ -71,7 +71,7 @@ def _owner(call: ConsoleCall) -> str:
 
 
 SQL_ROUTES: Final = (
-    ConsoleRoute("POST", "/api/sql", start, for_all, reads=True),
-    ConsoleRoute("GET", "/api/sql/{id}", look, for_all),
-    ConsoleRoute("DELETE", "/api/sql/{id}", cancel, for_all, reads=True),
+    Route("POST", "/api/sql", start, for_all, reads=True),
+    Route("GET", "/api/sql/{id}", look, for_all),
+    Route("DELETE", "/api/sql/{id}", cancel, for_all, reads=True),
 )
