@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.server.routes import FoundPath, found_path, path_parts
+from tidelog.server.routes import FoundPath, Route, Routes, found_path, path_parts
 
 PATHS = [
     (),
@@ -50,3 +50,14 @@ def test_the_path_with_the_fewest_variables_is_found(paths, parts, own, variable
 @pytest.mark.parametrize("parts", [["other"], ["subjects", "a", "versions"], ["subjects", "a", "b", "c"], ["schemas"]])
 def test_what_fits_no_path(parts):
     assert found_path(PATHS, parts) is None
+
+
+@pytest.mark.parametrize(("cuts_slashes", "name"), [(True, "all"), (False, "one")])
+def test_slashes_at_the_end_are_nothing_unless_they_count(cuts_slashes, name):
+    rows = [Route("GET", "/groups", "all", None), Route("GET", "/groups/{group}", "one", None)]
+    assert Routes(rows, cuts_slashes=cuts_slashes).routed("GET", "/groups/")[0].handler == name
+
+
+def test_a_request_has_one_handler():
+    with pytest.raises(AssertionError):
+        Routes([Route("GET", "groups", "all", None), Route("GET", "/groups", "other", None)])
