@@ -39,7 +39,7 @@ test: setup ## style, types and every layer of tests, as CI does
 	@$(PYTEST) tests $(PYTEST_ARGS)
 
 quick: setup ## style, types and unit tests: some minutes, for each save
-	@$(PYTEST) tests/tidy tests/unit $(PYTEST_ARGS)
+	@$(PYTEST) tests/tidy tests/unit --hypothesis-profile=quick $(PYTEST_ARGS)
 
 mutants: setup ## bugs planted into the product, each of which a simulation must find
 	@$(PYTEST) tests/simulation/test_planted_bugs.py $(PYTEST_ARGS)
