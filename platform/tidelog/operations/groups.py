@@ -44,7 +44,7 @@ class PartitionLag:
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """How far a group of so many members is behind: in records by topic, and since the oldest of them was appended.
+    """How far a group is behind: in records by topic, and since the oldest of them was appended. `members`: how many.
 
     `oldest_ms`: ms since the epoch, None where no record is left that the group has yet to read.
     """

@@ -52,6 +52,7 @@ def write_archive() -> bool:
     spark = session("archive", "local[1]", {"spark.driver.extraJavaOptions": options})
     spark.range(10).selectExpr("id % 3 AS k").groupBy("k").count().collect()
     gateway = spark.sparkContext._gateway
+    assert gateway is not None
     spark.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()  # by which PySpark's JVM ends

@@ -98,7 +98,7 @@ def serve(folder: Path) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
             listening.bind(str(folder / SOCKET))
             listening.listen(64)
-            while listening in select.select([0, listening], [], [])[0]:
+            while listening.fileno() in select.select([0, listening.fileno()], [], [])[0]:
                 asked, _ = listening.accept()
                 if len(os.listdir("/proc/self/task")) > 1:
                     asked.sendall(bytes(_LENGTH))

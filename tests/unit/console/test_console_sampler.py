@@ -28,19 +28,19 @@ def sampler(lake):
 
 
 def test_lag_follows_what_is_appended_and_what_is_committed(lake, sampler):
-    assert (sampler.sample().groups["billing"].lag, sampler.sample().groups["idle"].lag) == (
+    assert (sampler.sample().groups["billing"].by_topic, sampler.sample().groups["idle"].by_topic) == (
         {"orders": 6},
         {"quiet": 3},
     )
     lake.topic("orders").append([{"value": "2"}] * 5)
-    assert sampler.sample().groups["billing"].lag == {"orders": 11}
+    assert sampler.sample().groups["billing"].by_topic == {"orders": 11}
     GroupLog(lake).commit_offsets("billing", {("orders", 0): CommittedOffset(14)})
     found = sampler.sample().groups["billing"]
-    assert (found.lag, found.records) == ({"orders": 1}, 1)
+    assert (found.by_topic, found.records) == ({"orders": 1}, 1)
     assert found.seconds(found.oldest_ms + 2_500) == 2.5
     GroupLog(lake).commit_offsets("billing", {("orders", 0): CommittedOffset(15)})
     found = sampler.sample().groups["billing"]
-    assert (found.lag, found.oldest_ms, found.seconds(0)) == ({"orders": 0}, None, 0.0)
+    assert (found.by_topic, found.oldest_ms, found.seconds(0)) == ({"orders": 0}, None, 0.0)
     assert sampler.history()[1]["records"][-1] == 25
 
 
@@ -56,7 +56,7 @@ def test_what_is_as_it_was_is_not_computed_again(lake, sampler):
 def test_a_topic_that_is_deleted_takes_its_lag_with_it(lake, sampler):
     assert sampler.sample().groups["idle"].records == 3
     lake.delete_topic("quiet")
-    assert sampler.sample().groups["idle"].lag == {}
+    assert sampler.sample().groups["idle"].by_topic == {}
     lake.create_topic("quiet", 1)
     lake.topic("quiet").append([{"value": "1"}] * 2)
-    assert sampler.sample().groups["idle"].lag == {}  # its offset is of the topic that is gone
+    assert sampler.sample().groups["idle"].by_topic == {}  # its offset is of the topic that is gone
