@@ -17,12 +17,12 @@ import json
 import os
 import sys
 import tidelog
-from support.spark_jvm import SHORT_LIVED
+from tidelog.spark.class_archive import with_archive
 
 settings = {
     **json.loads(os.environ["FEW_RECORDS"]),
     "spark.default.parallelism": "1",
-    "spark.driver.extraJavaOptions": SHORT_LIVED,
+    "spark.driver.extraJavaOptions": with_archive("-XX:+UseSerialGC -XX:TieredStopAtLevel=1"),
 }
 spark = tidelog.spark.session("killed", "local[1]", settings, delta=False)
 source = spark.readStream.format("tidelog").options(subscribe="in", startingOffsets="earliest")

@@ -81,5 +81,5 @@ def test_a_refusal_stands_below_one_frame_of_tidelogs(
     above = said[: said.rindex(words)]
     assert len(OWN_FRAME.findall(above)) == 1, above
     if not isinstance(raised.value, TidelogError):
-        # Spark's runner of streaming sources shows two frames of its own.
-        assert above.count("\n") <= (8 if name.startswith("stream, ") else 4), above
+        # Spark's runner of streaming sources shows two frames of its own; a worker may know the source of its frame.
+        assert above.count("\n") <= (8 if name.startswith("stream, ") else 6), above
