@@ -18,7 +18,7 @@ DURATIONS = ROOT / "tests/durations.tsv"
 # All tests of the newest run, by name; CI's log has it, too.
 LAST_RUN = ROOT / "build/durations.tsv"
 # The files that run one after another in one lane, by how their paths begin; the first that fits counts. Programs that
-# start a JVM of their own have no use for the one of Spark's tests.
+# start a JVM of their own have no use for the one of Spark's tests. The rules of style read every file of Python once.
 GROUPS: Mapping[str, str] = {
     "tests/spark/test_cluster": "heavy",
     "tests/spark/test_demo": "heavy",
@@ -28,6 +28,8 @@ GROUPS: Mapping[str, str] = {
     "tests/spark/": "jvm",
     "tests/browser/": "browser",
     "tests/reliability/": "heavy",
+    "tests/tidy/test_tidy_types": "",
+    "tests/tidy/": "tidy",
 }
 # A worker starts a test when it knows the next one.
 _AHEAD = 2
