@@ -42,6 +42,7 @@ _OF_THE_CALLER = (
     "npm_config_cache",
     "MAKEFLAGS",
     "MAKELEVEL",
+    "PYTHONDONTWRITEBYTECODE",
     "PYTHONPATH",
     "SPARK_HOME",
     "TIDELOG_LAKE",
