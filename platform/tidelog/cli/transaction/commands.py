@@ -23,8 +23,8 @@ def list_transactions(
 
     Ongoing is one whose transaction holds a group's offsets; what has only written records so far is not seen.
     """
-    from tidelog.admin import transactional_ids
     from tidelog.cli.transaction import views as transaction_views
+    from tidelog.operations import transactions as transactional_ids
 
     with call.open_lake() as opened:
         found, where = transactional_ids.transactions(opened), opened.uri
@@ -46,8 +46,8 @@ def describe(
     name: TransactionalId,
 ) -> None:
     """Show a transactional id: its producer, its state, and the partitions of a commit that is under way."""
-    from tidelog.admin import transactional_ids
     from tidelog.cli.transaction import views as transaction_views
+    from tidelog.operations import transactions as transactional_ids
 
     with call.open_lake() as opened:
         shown, where, now_ms = transactional_ids.transaction(opened, name), opened.uri, opened.clock.now_ms()

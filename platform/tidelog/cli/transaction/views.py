@@ -5,9 +5,9 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from tidelog.admin.transactional_ids import Shown
 from tidelog.commands.terminal import DASH, shown_or_dash, table
 from tidelog.log.rules.sequences import KnownProducer
+from tidelog.operations.transactions import Shown
 
 
 def list_table(found: Iterable[Shown], where: str) -> RenderableType:

@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from tidelog.access.model import AclOperation, AclResource
-from tidelog.admin.transactional_ids import Shown, transactions
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import bad
 from tidelog.log.rules.sequences import known_producers
+from tidelog.operations.transactions import Shown, transactions
 from tidelog.transactions.model import State
 from tidelog.transactions.transaction_log import TransactionLog
 

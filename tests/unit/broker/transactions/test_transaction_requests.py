@@ -7,12 +7,12 @@ from support.broker_requests import Requests
 from support.logs import memory_lake, values
 from support.produce_requests import batch, encoded_produce
 
-from tidelog.admin.transactional_ids import transactions
 from tidelog.broker.transactions.coordinator import TransactionCoordinator
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.lake import Lake
+from tidelog.operations.transactions import transactions
 from tidelog.transactions.transaction_log import TransactionLog
 from tidelog.transactions.upkeep import TransactionUpkeep
 
