@@ -24,16 +24,16 @@ def list_transactions(
     Ongoing is one whose transaction holds a group's offsets; what has only written records so far is not seen.
     """
     from tidelog.cli.transaction import views as transaction_views
-    from tidelog.operations import transactions as transactional_ids
+    from tidelog.operations.transactions import read_transactions
 
     with call.open_lake() as opened:
-        found, where = transactional_ids.transactions(opened), opened.uri
+        found, where = read_transactions(opened), opened.uri
     out = console()
     if call.as_json:
         print_json([transaction_views.transaction_json(shown, where) for shown in found])
     elif not out.is_terminal:
         for shown in found:
-            say(shown.one.transactional_id)
+            say(shown.transactional.transactional_id)
     elif found:
         out.print(transaction_views.list_table(found, where))
     else:
@@ -47,10 +47,10 @@ def describe(
 ) -> None:
     """Show a transactional id: its producer, its state, and the partitions of a commit that is under way."""
     from tidelog.cli.transaction import views as transaction_views
-    from tidelog.operations import transactions as transactional_ids
+    from tidelog.operations.transactions import describe_transaction
 
     with call.open_lake() as opened:
-        shown, where, now_ms = transactional_ids.transaction(opened, name), opened.uri, opened.clock.now_ms()
+        shown, where, now_ms = describe_transaction(opened, name), opened.uri, opened.clock.now_ms()
     if call.as_json:
         print_json(transaction_views.transaction_json(shown, where))
     else:

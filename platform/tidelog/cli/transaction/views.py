@@ -7,20 +7,20 @@ from rich.console import RenderableType
 
 from tidelog.commands.terminal import DASH, shown_or_dash, table
 from tidelog.log.rules.sequences import KnownProducer
-from tidelog.operations.transactions import Shown
+from tidelog.operations.transactions import TransactionSummary
 
 
-def list_table(found: Iterable[Shown], where: str) -> RenderableType:
+def list_table(found: Iterable[TransactionSummary], where: str) -> RenderableType:
     """A row for each transactional id."""
     return table(
         ["TRANSACTIONAL-ID", "COORDINATOR", ">PRODUCER-ID", "TRANSACTION-STATE"],
-        [(s.one.transactional_id, where, str(s.one.producer_id), s.state.value) for s in found],
+        [(s.transactional.transactional_id, where, str(s.transactional.producer_id), s.state.value) for s in found],
     )
 
 
-def describe_table(shown: Shown, where: str, now_ms: int) -> RenderableType:
+def describe_table(shown: TransactionSummary, where: str, now_ms: int) -> RenderableType:
     """One transactional id in a row."""
-    one, start_ms = shown.one, shown.start_ms
+    one, start_ms = shown.transactional, shown.start_ms
     columns = ["COORDINATOR", "TRANSACTIONAL-ID", ">PRODUCER-ID", ">PRODUCER-EPOCH", "TRANSACTION-STATE"]
     return table(
         [*columns, ">TIMEOUT-MS", ">START-TIME-MS", ">DURATION-MS", "TOPIC-PARTITIONS"],
@@ -40,9 +40,9 @@ def describe_table(shown: Shown, where: str, now_ms: int) -> RenderableType:
     )
 
 
-def transaction_json(shown: Shown, where: str) -> dict[str, Any]:
+def transaction_json(shown: TransactionSummary, where: str) -> dict[str, Any]:
     """The same as a document; None where the table has -. `epoch` is tidelog's own, which never falls."""
-    one = shown.one
+    one = shown.transactional
     return {
         "transactional_id": one.transactional_id,
         "coordinator": where,

@@ -6,7 +6,7 @@ from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import bad
 from tidelog.log.rules.sequences import known_producers
-from tidelog.operations.transactions import Shown, transactions
+from tidelog.operations.transactions import TransactionSummary, read_transactions
 from tidelog.transactions.model import State
 from tidelog.transactions.transaction_log import TransactionLog
 
@@ -19,16 +19,16 @@ def open_transactions(call: ConsoleCall) -> Any:
     lake, now_ms = call.console.lake, call.console.lake.clock.now_ms()
     seen = [
         one
-        for one in transactions(lake)
-        if call.rights.may(AclOperation.DESCRIBE, AclResource.TRANSACTIONAL_ID, one.one.transactional_id)
+        for one in read_transactions(lake)
+        if call.rights.may(AclOperation.DESCRIBE, AclResource.TRANSACTIONAL_ID, one.transactional.transactional_id)
     ]
     ids = [
         {
-            "transactional_id": shown.one.transactional_id,
+            "transactional_id": shown.transactional.transactional_id,
             "state": shown.state.value,
-            "producer_id": shown.one.producer_id,
-            "epoch": shown.one.kafka_epoch,
-            "updated_ms": shown.one.updated_ms,
+            "producer_id": shown.transactional.producer_id,
+            "epoch": shown.transactional.kafka_epoch,
+            "updated_ms": shown.transactional.updated_ms,
         }
         for shown in seen[:_MOST]
     ]
@@ -40,18 +40,18 @@ def open_transactions(call: ConsoleCall) -> Any:
     }
 
 
-def transaction_row(shown: Shown, now_ms: int) -> dict[str, Any]:
+def transaction_row(shown: TransactionSummary, now_ms: int) -> dict[str, Any]:
     """One that is open. What it began at is None where nothing says that."""
     age_ms = None if shown.start_ms is None else max(0, now_ms - shown.start_ms)
     return {
-        "transactional_id": shown.one.transactional_id,
-        "producer_id": shown.one.producer_id,
+        "transactional_id": shown.transactional.transactional_id,
+        "producer_id": shown.transactional.producer_id,
         "state": shown.state.value,
         "began_ms": shown.start_ms,
         "age_s": None if age_ms is None else age_ms / 1000,
-        "timeout_ms": shown.one.timeout_ms,
+        "timeout_ms": shown.transactional.timeout_ms,
         "partitions": [{"topic": topic, "partition": partition} for topic, partition in shown.partitions],
-        "stuck": age_ms is not None and age_ms > shown.one.timeout_ms,
+        "stuck": age_ms is not None and age_ms > shown.transactional.timeout_ms,
     }
 
 

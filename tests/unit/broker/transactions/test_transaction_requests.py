@@ -12,7 +12,7 @@ from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.lake import Lake
-from tidelog.operations.transactions import transactions
+from tidelog.operations.transactions import read_transactions
 from tidelog.transactions.transaction_log import TransactionLog
 from tidelog.transactions.upkeep import TransactionUpkeep
 
@@ -283,10 +283,10 @@ def test_the_command_line_shows_an_open_transaction(lake, requests):
     client = Client(requests)
     client.init()
     client.produce(0, b"a", partition=1)
-    (shown,) = transactions(lake)
+    (shown,) = read_transactions(lake)
     assert (shown.state, shown.start_ms, shown.partitions) == ("Ongoing", lake.clock.now_ms(), (("t", 1),))
     client.end()
-    (shown,) = transactions(lake)
+    (shown,) = read_transactions(lake)
     assert shown.state != "Ongoing"
 
 
