@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from tidelog.admin import config_requests, group_requests, topic_requests
+from tidelog.admin import configs, group_requests, topic_requests
 from tidelog.admin.access import operations_told
 from tidelog.admin.answers import Answers, checked_timeout
 from tidelog.admin.checks import (
@@ -149,7 +149,7 @@ class AdminClient(RefusedRequests):
     ) -> dict[ConfigResource, Future[Any]]:
         """Tell configurations: {resource: future of {key: ConfigEntry}}."""
         wanted = check_list("ConfigResource objects", resources, ConfigResource)
-        return self._answers.each(wanted, lambda r: config_requests.describe(self._lake, r), request_timeout)
+        return self._answers.each(wanted, lambda r: configs.describe(self._lake, r), request_timeout)
 
     def alter_configs(
         self,
@@ -167,7 +167,7 @@ class AdminClient(RefusedRequests):
         wanted = check_list("ConfigResource objects", resources, ConfigResource)
         self._check(None, validate_only=validate_only)
         return self._answers.each(
-            wanted, lambda r: config_requests.replace(self._lake, r, validate_only=validate_only), request_timeout
+            wanted, lambda r: configs.replace(self._lake, r, validate_only=validate_only), request_timeout
         )
 
     def incremental_alter_configs(
@@ -188,7 +188,7 @@ class AdminClient(RefusedRequests):
             raise ValueError("expected an incremental_operation in each ConfigEntry")
         self._check(None, validate_only=validate_only)
         return self._answers.each(
-            wanted, lambda r: config_requests.alter(self._lake, r, validate_only=validate_only), request_timeout
+            wanted, lambda r: configs.alter(self._lake, r, validate_only=validate_only), request_timeout
         )
 
     # --- records and offsets -------------------------------------------------------------------------------

@@ -1,11 +1,21 @@
-"""What requests about configurations take and give."""
+"""Requests about configurations: what they take and give, and what an AdminClient does about each resource."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import total_ordering
+from typing import Final
 
 from tidelog.admin.enums import AlterConfigOpType, ConfigSource, ResourceType
-from tidelog.clients.values.errors import KafkaError
+from tidelog.clients.values.errors import KafkaError, kafka_exception
+from tidelog.log.lake import Lake
+from tidelog.operations.configs import KeyChange, KeyOperation, alter_config, describe_config, replace_config
+
+_SOURCES: Final = {
+    "topic": ConfigSource.DYNAMIC_TOPIC_CONFIG,
+    "lake": ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
+    "default": ConfigSource.DEFAULT_CONFIG,
+}
+_OPERATIONS: Final = {operation: KeyOperation[operation.name] for operation in AlterConfigOpType}
 
 
 @dataclass
@@ -85,3 +95,44 @@ class ConfigResource:
 
     def __len__(self) -> int:
         return len(self.set_config_dict)
+
+
+# --- what is done -------------------------------------------------------------------------------------------
+
+
+def describe(lake: Lake, resource: ConfigResource) -> dict[str, ConfigEntry]:
+    """Return all keys of a topic, or of the lake, with their values in force."""
+    return {
+        key.name: ConfigEntry(key.name, key.value, source=_SOURCES[key.source], is_default=key.is_default)
+        for key in describe_config(lake, _topic(resource))
+    }
+
+
+def replace(lake: Lake, resource: ConfigResource, *, validate_only: bool) -> None:
+    """Set what the resource names, and reset everything else."""
+    values = {str(name): str(value) for name, value in resource.set_config_dict.items()}
+    replace_config(lake, _topic(resource), values, validate_only=validate_only)
+
+
+def alter(lake: Lake, resource: ConfigResource, *, validate_only: bool) -> None:
+    """Do what the resource's incremental entries say, and leave everything else."""
+    changes = [_change(entry) for entry in resource.incremental_configs]
+    alter_config(lake, _topic(resource), changes, validate_only=validate_only)
+
+
+def _change(entry: ConfigEntry) -> KeyChange:
+    assert entry.incremental_operation is not None, "the client has refused it"
+    return KeyChange(entry.name, _OPERATIONS[entry.incremental_operation], str(entry.value))
+
+
+def _topic(resource: ConfigResource) -> str | None:
+    """The topic's name, None for the lake."""
+    if resource.restype is ResourceType.TOPIC:
+        return resource.name
+    if resource.restype is ResourceType.BROKER:
+        return None
+    raise kafka_exception(
+        KafkaError.INVALID_REQUEST,
+        f"A {resource.restype.name} has no configuration here. Topics have one (ResourceType.TOPIC), and the lake has "
+        "one that its topics inherit from (ResourceType.BROKER).",
+    )

@@ -12,7 +12,7 @@ from tidelog.commands.terminal import in_words, number, size, table
 
 if TYPE_CHECKING:
     from tidelog.log.base.errors import TidelogError
-    from tidelog.log.config.overrides import Row
+    from tidelog.log.config.overrides import KeyDescription
     from tidelog.log.state.descriptions import TopicDescription, TopicSummary
     from tidelog.log.typed.descriptions import ValuesDescription
 
@@ -114,7 +114,7 @@ def settings(config: Mapping[str, str]) -> RenderableType:
     )
 
 
-def all_settings(rows: Iterable["Row"]) -> RenderableType:
+def all_settings(rows: Iterable["KeyDescription"]) -> RenderableType:
     """A table of every key in force; those that were set stand out."""
     return table(
         ["configuration", "value", "", "set by", "meaning"],
@@ -131,7 +131,7 @@ def all_settings(rows: Iterable["Row"]) -> RenderableType:
     )
 
 
-def settings_json(rows: Iterable["Row"]) -> list[dict[str, Any]]:
+def settings_json(rows: Iterable["KeyDescription"]) -> list[dict[str, Any]]:
     """Every key in force: value, where it was set ("topic", "lake" or "default"), meaning."""
     return [{"name": r.name, "value": r.value, "source": r.source, "doc": r.doc} for r in rows]
 

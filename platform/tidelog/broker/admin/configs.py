@@ -8,24 +8,21 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tidelog.admin import config_requests
-from tidelog.admin.configs import ConfigEntry
-from tidelog.admin.configs import ConfigResource as LakeResource
-from tidelog.admin.enums import AlterConfigOpType, ConfigSource, ResourceType
-from tidelog.broker.admin.config_rows import NOT_BY_BROKERS, ConfigRow, broker_rows, config_rows, row_fields
+from tidelog.broker.admin.config_rows import NOT_BY_BROKERS, broker_keys, key_fields
 from tidelog.broker.admin.refusals import repeated, result
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import InvalidRequestError
-from tidelog.clients.values.errors import KafkaException
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
+from tidelog.log.config.overrides import KeyDescription
+from tidelog.operations.configs import KeyChange, KeyOperation, alter_config, describe_config, replace_config
 
-# Kafka's numbers. Source: `ConfigResource.Type`.
+# Kafka's numbers. Source: `ConfigResource.Type`, `AlterConfigOp.OpType`.
 TOPIC: Final = 2
 BROKER: Final = 4
 GROUP: Final = 32
-_OPERATIONS: Final = {operation.value: operation for operation in AlterConfigOpType}
+_OPERATIONS: Final = dict(enumerate(KeyOperation))
 
 
 class ConfigHandlers:
@@ -37,41 +34,42 @@ class ConfigHandlers:
     async def describe(self, call: Call) -> Reply:
         """DescribeConfigs."""
         synonyms, documentation = call.body.include_synonyms, getattr(call.body, "include_documentation", False)
+        fixed = {NOT_BY_BROKERS, *(key.name for key in self._own_keys())}
 
         async def one(resource: Any) -> Answer:
             named = _named(resource)
             try:
-                rows = await self._rows(resource.resource_type, resource.resource_name)
+                keys = await self._keys(resource.resource_type, resource.resource_name)
             except TidelogError as e:
                 return {**named, **result(e), "configs": ()}
             wanted = set(resource.configuration_keys or ())
             told = [
-                row_fields(row, synonyms=synonyms, documentation=documentation)
-                for row in rows
-                if not wanted or row.name in wanted
+                key_fields(key, read_only=key.name in fixed, synonyms=synonyms, documentation=documentation)
+                for key in keys
+                if not wanted or key.name in wanted
             ]
             return {**named, **result(), "configs": told}
 
         return {"results": await asyncio.gather(*(one(resource) for resource in call.body.resources))}
 
-    async def _rows(self, kind: int, name: str) -> Sequence[ConfigRow]:
+    async def _keys(self, kind: int, name: str) -> Sequence[KeyDescription]:
         context = self._context
         if kind == TOPIC:
-            return config_rows(await context.blocking(context.lake.topic_config, name))
+            return await context.blocking(describe_config, context.lake, name)
         if kind == BROKER:
-            rows = config_rows(await context.blocking(context.lake.reload_config))
+            keys = await context.blocking(describe_config, context.lake, None)
             if not name:  # what was set for all brokers, and nothing else
-                return [row for row in rows if row.source == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value]
+                return [key for key in keys if not key.is_default]
             self._require_this_broker(name)
-            return sorted([*rows, *self._own_rows()], key=lambda row: row.name)
+            return sorted([*keys, *self._own_keys()], key=lambda key: key.name)
         _require_group(kind, name)
         return ()
 
-    def _own_rows(self) -> list[ConfigRow]:
+    def _own_keys(self) -> list[KeyDescription]:
         context = self._context
         view = context.cluster()
         node = view.node(view.node_id) or view.controller
-        return broker_rows(node, context.settings, context.lake.uri)
+        return broker_keys(node, context.settings, context.lake.uri)
 
     def _require_this_broker(self, name: str) -> None:
         node_id = self._context.node_id
@@ -90,12 +88,11 @@ class ConfigHandlers:
             missing = sorted(one.name for one in resource.configs if one.value is None)
             if missing:
                 raise InvalidRequestError(f"Null value not supported for : {','.join(missing)}")
-            kind, changes = self._kind(resource), {one.name: one.value for one in resource.configs}
-            if kind is ResourceType.BROKER:
+            topic, values = self._topic(resource), {one.name: one.value for one in resource.configs}
+            if topic is None:
                 own = self._context.lake.config().overrides
-                changes |= {key: value for key, value in own.items() if key == NOT_BY_BROKERS}
-            wanted = LakeResource(kind, resource.resource_name, changes)
-            config_requests.replace(self._context.lake, wanted, validate_only=call.body.validate_only)
+                values |= {key: value for key, value in own.items() if key == NOT_BY_BROKERS}
+            replace_config(self._context.lake, topic, values, validate_only=call.body.validate_only)
 
         return await self._each(call, replace)
 
@@ -103,9 +100,8 @@ class ConfigHandlers:
         """IncrementalAlterConfigs: do what is said of each key, and leave everything else."""
 
         def alter(resource: Any) -> None:
-            entries = [changed_entry(one.name, one.config_operation, one.value) for one in resource.configs]
-            wanted = LakeResource(self._kind(resource), resource.resource_name, incremental_configs=entries)
-            config_requests.alter(self._context.lake, wanted, validate_only=call.body.validate_only)
+            changes = [_change(one.name, one.config_operation, one.value) for one in resource.configs]
+            alter_config(self._context.lake, self._topic(resource), changes, validate_only=call.body.validate_only)
 
         return await self._each(call, alter)
 
@@ -126,19 +122,20 @@ class ConfigHandlers:
                 if resource.resource_type == TOPIC:
                     await self._context.topics.look(resource.resource_name)
                 outcome = result()
-            except (TidelogError, KafkaException) as e:
+            except TidelogError as e:
                 outcome = result(e)
             told[named] = {**_named(resource), **outcome}
         return {"responses": list(told.values())}
 
-    def _kind(self, resource: Any) -> ResourceType:
-        """What of the lake a resource stands for. Raises for one that can't be changed, or not in this way."""
-        kind, name = resource.resource_type, resource.resource_name
+    def _topic(self, resource: Any) -> str | None:
+        """The topic that a resource stands for, None for the lake. Raises for one that can't be changed like that."""
+        kind, name = resource.resource_type, str(resource.resource_name)
         if kind == TOPIC:
-            return ResourceType.TOPIC
+            return name
         keys = sorted(one.name for one in resource.configs)
         if kind == BROKER:
-            fixed = [key for key in keys if key in {row.name for row in self._own_rows()}]
+            own = {key.name for key in self._own_keys()}
+            fixed = [key for key in keys if key in own]
             if fixed:
                 raise InvalidConfigError(
                     f"Cannot update these configs dynamically: {','.join(fixed)}. A broker takes them when it is"
@@ -155,21 +152,21 @@ class ConfigHandlers:
                     f"Broker {name} has no dynamic configuration of its own: brokers share that of the lake. Change it"
                     " for all of them (the broker resource without a name; kafka-configs --entity-default)."
                 )
-            return ResourceType.BROKER
+            return None
         _require_group(kind, name)
         raise InvalidConfigError(
             f"Unknown group config name: {','.join(keys)}. Groups have no configuration here: members bring theirs."
         )
 
 
-def changed_entry(name: str, operation: int, value: str | None) -> ConfigEntry:
+def _change(name: str, number: int, value: str | None) -> KeyChange:
     """What an incremental change does with one key. Raises `InvalidRequestError`."""
-    known = _OPERATIONS.get(operation)
-    if known is None:
-        raise InvalidRequestError(f"Unknown operation type {operation} for key {name}: 0 to {max(_OPERATIONS)} are.")
-    if value is None and known is not AlterConfigOpType.DELETE:
+    operation = _OPERATIONS.get(number)
+    if operation is None:
+        raise InvalidRequestError(f"Unknown operation type {number} for key {name}: 0 to {max(_OPERATIONS)} are.")
+    if value is None and operation is not KeyOperation.DELETE:
         raise InvalidRequestError(f"Null value not supported for : {name}")
-    return ConfigEntry(name, value, incremental_operation=known)
+    return KeyChange(name, operation, value or "")
 
 
 def _require_group(kind: int, name: str) -> None:

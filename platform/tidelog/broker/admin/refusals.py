@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Any, TypeVar
 
-from tidelog.clients.values.errors import KafkaException
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.kafka_codes import KafkaCode
 
@@ -23,12 +22,10 @@ class RequestTimedOutError(TidelogError, kafka_code=KafkaCode.REQUEST_TIMED_OUT,
     """What was asked for goes on, and was not done within the request's time."""
 
 
-def result(error: TidelogError | KafkaException | None = None) -> dict[str, Any]:
+def result(error: TidelogError | None = None) -> dict[str, Any]:
     """The fields of an answer that say how one thing went."""
     if error is None:
         return {"error_code": 0, "error_message": None}
-    if isinstance(error, KafkaException):
-        return {"error_code": error.args[0].code(), "error_message": error.args[0].str()}
     return {"error_code": error.kafka_code, "error_message": str(error)}
 
 

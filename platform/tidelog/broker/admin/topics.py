@@ -8,7 +8,7 @@ from uuid import UUID
 
 from tidelog.admin import topic_requests
 from tidelog.admin.topics import NewPartitions
-from tidelog.broker.admin.config_rows import config_rows
+from tidelog.broker.admin.config_rows import SOURCES
 from tidelog.broker.admin.creation import TopicWish, assigned_factor, create, planned
 from tidelog.broker.admin.refusals import (
     InvalidReplicaAssignmentError,
@@ -225,17 +225,17 @@ async def within(timeout: timedelta, work: Awaitable[R]) -> R:
 def _as_created(lake: Lake, partitions: int | None, config: Mapping[str, str]) -> dict[str, Any]:
     """A new topic's number of partitions, and its configuration in force."""
     defaults = lake.config()
-    rows = config_rows(TopicConfig.parse(config, defaults=defaults))
+    keys = TopicConfig.parse(config, defaults=defaults).describe()
     return {
         "num_partitions": defaults.num_partitions if partitions is None else partitions,
         "configs": [
             {
-                "name": row.name,
-                "value": row.value,
-                "read_only": row.read_only,
-                "config_source": row.source,
-                "is_sensitive": row.is_sensitive,
+                "name": key.name,
+                "value": key.value,
+                "read_only": False,
+                "config_source": SOURCES[key.source],
+                "is_sensitive": False,
             }
-            for row in rows
+            for key in keys
         ],
     }

@@ -68,23 +68,22 @@ def topic(call: ConsoleCall) -> Any:
 def config(call: ConsoleCall) -> Any:
     """All keys of a topic: the value in force, the default, where the value was set, what the key does."""
     state = state_of(call)
-    found = TopicConfig.stored(state.overrides, defaults=call.console.lake.config())
-    rows = []
-    for row in found.describe():
-        key = TopicConfig.KEYS[row.name]
-        rows.append(
+    keys = TopicConfig.stored(state.overrides, defaults=call.console.lake.config()).describe()
+    return {
+        "configs": [
             {
-                "name": row.name,
-                "value": row.value,
-                "default": key.kind.text(key.default),
-                "source": row.source,
+                "name": key.name,
+                "value": key.value,
+                "default": key.values[-1].text,
+                "source": key.source,
                 "read_only": False,
                 "sensitive": False,
-                "doc": row.doc,
-                "type": getattr(key.kind, "allowed", ""),
+                "doc": key.doc,
+                "type": key.kind.allowed,
             }
-        )
-    return {"configs": rows}
+            for key in keys
+        ]
+    }
 
 
 def change_config(call: ConsoleCall) -> Any:

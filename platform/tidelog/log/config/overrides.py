@@ -6,21 +6,41 @@ from typing import Any, ClassVar, NamedTuple
 
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.base.keys import KeyTable
-from tidelog.log.base.typed_values import Whole, hint
+from tidelog.log.base.typed_values import ValueKind, Whole, hint
 from tidelog.log.config.key_type import Key
 
 
-class Row(NamedTuple):
-    """One key of a described configuration.
-
-    `source`: where its value was set, "topic", "lake" or "default" (`is_default`).
-    """
+class KeyValue(NamedTuple):
+    """A value of a key, as a text. `name`: what the key is called where it is set: "topic", "lake", … or "default"."""
 
     name: str
-    value: str
-    is_default: bool
-    doc: str
+    text: str
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDescription:
+    """A key of a configuration. `values`: those that it has in all places; the first one is in force."""
+
+    name: str
+    kind: ValueKind[Any]
+    doc: str
+    values: tuple[KeyValue, ...]
+
+    @property
+    def value(self) -> str:
+        """The value in force."""
+        return self.values[0].text
+
+    @property
+    def source(self) -> str:
+        """Where the value in force is set."""
+        return self.values[0].source
+
+    @property
+    def is_default(self) -> bool:
+        """Whether no value is set."""
+        return self.source == "default"
 
 
 @dataclass(frozen=True)
@@ -71,14 +91,17 @@ class Settings:
         """What is set here, as canonical texts by key, in the keys' order; parsing it gives the same again."""
         return {name: self.KEYS[name].kind.text(self.own[name]) for name in sorted(self.own)}
 
-    def describe(self) -> list[Row]:
-        """All keys with their values in force, in the keys' order."""
-        return [self._row(self.KEYS[name]) for name in sorted(self.KEYS)]
+    def describe(self) -> list[KeyDescription]:
+        """All keys with their values, in the keys' order."""
+        return [self._described(self.KEYS[name]) for name in sorted(self.KEYS)]
 
-    def _row(self, key: Key[Any]) -> Row:
-        value = key.kind.text(self.get(key.name, key.default))
-        source = self.LEVEL if key.name in self.own else "lake" if key.name in self.inherited else "default"
-        return Row(key.name, value, source == "default", key.doc, source)
+    def _described(self, key: Key[Any]) -> KeyDescription:
+        values = [KeyValue(key.lake_name, key.kind.text(key.default), "default")]
+        if key.name in self.inherited:
+            values.insert(0, KeyValue(key.lake_name, key.kind.text(self.inherited[key.name]), "lake"))
+        if key.name in self.own:
+            values.insert(0, KeyValue(key.name, key.kind.text(self.own[key.name]), self.LEVEL))
+        return KeyDescription(key.name, key.kind, key.doc, tuple(values))
 
     @classmethod
     def _table(cls) -> KeyTable[Key[Any]]:
