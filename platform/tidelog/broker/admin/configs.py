@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tidelog.broker.admin.config_rows import NOT_BY_BROKERS, broker_keys, key_fields
+from tidelog.broker.admin.config_keys import NOT_BY_BROKERS, broker_keys, key_fields
 from tidelog.broker.admin.refusals import repeated, result
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.context import Context

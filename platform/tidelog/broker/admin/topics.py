@@ -8,7 +8,7 @@ from uuid import UUID
 
 from tidelog.admin import topic_requests
 from tidelog.admin.topics import NewPartitions
-from tidelog.broker.admin.config_rows import SOURCES
+from tidelog.broker.admin.config_keys import SOURCES
 from tidelog.broker.admin.creation import TopicWish, assigned_factor, create, planned
 from tidelog.broker.admin.refusals import (
     InvalidReplicaAssignmentError,
