@@ -1,33 +1,12 @@
-"""One request for many partitions of a topic, with an answer or an error for each."""
+"""Offsets by time: one request for many partitions of a topic, with an answer or an error for each."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
 
 from tidelog.clients.values.errors import kafka_error
 from tidelog.clients.values.partitions import OFFSET_END, OFFSET_INVALID, TopicPartition
-from tidelog.log.base.errors import TidelogError, UnknownTopicError
+from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
-
-V = TypeVar("V")
-R = TypeVar("R")
-
-
-def ask_together(
-    ask: Callable[[Mapping[int, V]], Mapping[int, R]], wanted: Mapping[int, V]
-) -> dict[int, R | TidelogError]:
-    """Ask once for all partitions of `wanted`; one by one only where one of them is refused, to learn which.
-
-    An error of the topic or of the store is the answer for each of them.
-    """
-    try:
-        return dict(ask(wanted))
-    except TidelogError as e:
-        if len(wanted) == 1 or e.retriable or isinstance(e, UnknownTopicError):
-            return dict.fromkeys(wanted, e)
-    found: dict[int, R | TidelogError] = {}
-    for partition, value in wanted.items():
-        found |= ask_together(ask, {partition: value})
-    return found
+from tidelog.operations.topics import ask_together
 
 
 def offsets_by_time(lake: Lake, wanted: Iterable[TopicPartition]) -> list[TopicPartition]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidelog.clients.values.errors import KafkaError, kafka_error
-from tidelog.log.base.errors import TidelogError, UnknownTopicError
+from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
-from tidelog.log.state.topic_state import TopicState
+from tidelog.operations.topics import read_topic
 
 BROKER_ID: Final = 0
 BROKER_PORT: Final = 0
@@ -138,17 +138,9 @@ def cluster_metadata(lake: Lake, topic: str | None = None) -> ClusterMetadata:
     return ClusterMetadata(lake.uri, BROKER_ID, {BROKER_ID: broker}, described, BROKER_ID, str(broker))
 
 
-def existing_topic(lake: Lake, name: str) -> TopicState:
-    """Return a topic's state at the head of its log. Raises UnknownTopicError."""
-    state = lake.peek(name)
-    if state is None:
-        raise UnknownTopicError(f"Topic '{name}' does not exist. Create it (create_topics, 'tidelog topic create').")
-    return state
-
-
 def _topic_metadata(lake: Lake, name: str) -> TopicMetadata:
     try:
-        partitions = range(existing_topic(lake, name).partitions)
+        partitions = range(read_topic(lake, name).partitions)
     except TidelogError as e:
         return TopicMetadata(name, {}, kafka_error(e))
     return TopicMetadata(name, {p: PartitionMetadata(p, BROKER_ID, [BROKER_ID], [BROKER_ID]) for p in partitions})

@@ -22,10 +22,10 @@ from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.holds import abandoned, read_holds
-from tidelog.metrics.of_topics import SMALL_FILE
 from tidelog.mirror.status import MirrorStatus, read_status
 from tidelog.operations.groups import GroupLag, describe_group
 from tidelog.operations.snapshots import LakeSnapshot, SnapshotReader, Space, space_of
+from tidelog.operations.topics import live_files
 from tidelog.retention.run_history import MaintenanceRun
 
 _AT_ONCE: Final = 16
@@ -152,15 +152,14 @@ def _topic(lake: Lake, name: str, state: TopicState) -> TopicHealth:
     except TidelogError as e:
         problem = str(e)
     config = TopicConfig.stored(state.overrides, defaults=lake.config())
-    sizes = [segment.size for segment in state.all_segments()]
+    files = live_files(state, config.segment_bytes)
     behind, gone = None, 0
     with suppress(StorageError):
         behind = state.version - newest_checkpoint_version(lake.storage, name)
         found = read_holds(lake.storage, name)
         now_ms = max([lake.clock.now_ms(), *(one.renewed_ms for one in found)])
         gone = len(abandoned(found, now_ms))
-    small = sum(size < config.segment_bytes // SMALL_FILE for size in sizes)
-    return TopicHealth(len(sizes), small, behind, config.log_checkpoint_interval, gone, problem)
+    return TopicHealth(files.number, files.small, behind, config.log_checkpoint_interval, gone, problem)
 
 
 def misfits(requirements: Iterable[str]) -> dict[str, tuple[str, str]]:

@@ -301,9 +301,9 @@ class Lake:
         self.commit(name, self._alteration(name, partitions, config or {}))
         return self.describe_topic(name)
 
-    def check_altered_topic(self, name: str, config: Mapping[str, str | None]) -> None:
+    def check_altered_topic(self, name: str, config: Mapping[str, str | None], partitions: int | None = None) -> None:
         """Refuse what `alter_topic` would refuse; nothing is changed."""
-        self._alteration(name, None, config)(self._state(name))
+        self._alteration(name, partitions, config)(self._state(name))
 
     def _alteration(
         self, name: str, partitions: int | None, changes: Mapping[str, str | None]

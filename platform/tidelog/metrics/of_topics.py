@@ -5,17 +5,14 @@ with `tidelog_`.
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
-from tidelog.log.state.topic_state import TopicState
+from tidelog.log.state.descriptions import describe
 from tidelog.metrics.text import add
 from tidelog.operations.snapshots import LakeSnapshot
-
-# A file is small below this part of `segment.bytes`: merging takes those together.
-SMALL_FILE: Final = 16
+from tidelog.operations.topics import live_files
 
 
 def topic_metrics(snapshot: LakeSnapshot, cluster: str, defaults: LakeConfig) -> Iterator[Metric]:
@@ -34,14 +31,14 @@ def _partitions(snapshot: LakeSnapshot, cluster: str) -> Iterator[Metric]:
     files = GaugeMetricFamily("tidelog_topic_partition_files", "A partition's files.")
     for name, state in snapshot.topics.items():
         add(counts, {"topic": name}, state.partitions)
-        for p in range(state.partitions):
-            place = {"topic": name, "partition": str(p)}
+        for partition in describe(state, name).partitions:
+            place = {"topic": name, "partition": str(partition.partition)}
             named = {"cluster_name": cluster, **place}
-            add(ends, place, state.end(p))
-            add(starts, place, state.start(p))
-            add(files, place, len(state.live(p)))
-            add(latest, named, state.end(p))
-            add(earliest, named, state.start(p))
+            add(ends, place, partition.end)
+            add(starts, place, partition.start)
+            add(files, place, partition.segments)
+            add(latest, named, partition.end)
+            add(earliest, named, partition.start)
     yield from (counts, ends, starts, latest, earliest, files)
 
 
@@ -52,21 +49,14 @@ def _files(snapshot: LakeSnapshot, defaults: LakeConfig) -> Iterator[Metric]:
     entries = CounterMetricFamily("tidelog_topic_entries", "A topic's log entries.")
     records = CounterMetricFamily("tidelog_topic_records", "Offsets that a topic gave out.")
     for name, state in snapshot.topics.items():
-        config = TopicConfig.stored(state.overrides, defaults=defaults)
-        count, few, total = _sizes(state, config.segment_bytes // SMALL_FILE)
+        live = live_files(state, TopicConfig.stored(state.overrides, defaults=defaults).segment_bytes)
         topic = {"topic": name}
-        add(files, topic, count)
-        add(small, topic, few)
-        add(size, topic, total)
+        add(files, topic, live.number)
+        add(small, topic, live.small)
+        add(size, topic, live.bytes)
         add(entries, topic, state.version + 1)
         add(records, topic, sum(state.ends.values()))
     yield from (files, small, size, entries, records)
-
-
-def _sizes(state: TopicState, below: int) -> tuple[int, int, int]:
-    """A topic's files, those of them that are smaller than `below` bytes, and the bytes of all."""
-    sizes = [segment.size for segment in state.all_segments()]
-    return len(sizes), sum(size < below for size in sizes), sum(sizes)
 
 
 def _upkeep(snapshot: LakeSnapshot) -> Iterator[Metric]:

@@ -12,6 +12,7 @@ from tidelog.broker.wire.errors import InvalidRequestError
 from tidelog.log.base.errors import InvalidConfigError, InvalidPartitionsError
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
+from tidelog.operations.topics import create_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +114,9 @@ def assigned_factor(assignments: Mapping[int, Sequence[int]], view: ClusterView,
 
 def create(lake: Lake, plan: TopicPlan, *, validate_only: bool) -> None:
     """Create a topic, or only check that it could be. Raises as `Lake.create_topic` does."""
-    if validate_only:
-        lake.check_new_topic(plan.name, plan.partitions, plan.config)
-    else:
-        lake.create_topic(plan.name, plan.partitions, plan.config, replication_factor=plan.factor)
+    create_topic(
+        lake, plan.name, plan.partitions, plan.config, replication_factor=plan.factor, validate_only=validate_only
+    )
 
 
 def create_on_the_way(lake: Lake, name: str, view: ClusterView, default_factor: int) -> bool:

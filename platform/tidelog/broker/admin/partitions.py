@@ -8,7 +8,6 @@ from shutil import disk_usage
 from typing import Any, Final
 
 from tidelog.access.model import AclResource
-from tidelog.admin.enums import ElectionType
 from tidelog.broker.admin.refusals import (
     InvalidReplicaAssignmentError,
     result,
@@ -30,6 +29,7 @@ from tidelog.broker.wire.errors import InvalidRequestError
 from tidelog.log.base.errors import TidelogError, UnknownPartitionError, UnknownTopicError
 from tidelog.log.base.kafka_codes import KafkaCode
 from tidelog.log.lake import Lake
+from tidelog.log.state.descriptions import describe
 from tidelog.log.storage.port import OnThisMachine
 
 logger = logging.getLogger(__name__)
@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 # Kafka's max.request.partition.size.limit.
 _LARGEST_PAGE: Final = 2000
 _UNKNOWN_BYTES: Final = -1
+# A preferred leader, and one that is not in sync. Source: `ElectionType`.
+_ELECTIONS: Final = (0, 1)
 
 
 class ElectionNotNeededError(TidelogError, kafka_code=KafkaCode.ELECTION_NOT_NEEDED):
@@ -218,8 +220,7 @@ class PartitionHandlers:
     async def elect(self, call: Call) -> Reply:
         """ElectLeaders: none is needed, for each partition has its leader as soon as a broker runs."""
         body = call.body
-        kind = getattr(body, "election_type", ElectionType.PREFERRED.value)
-        if kind not in {known.value for known in ElectionType}:
+        if getattr(body, "election_type", 0) not in _ELECTIONS:
             return {"error_code": InvalidRequestError.kafka_code, "replica_election_results": ()}
 
         async def one(topic: Any) -> Answer:
@@ -241,8 +242,7 @@ def partition_sizes(lake: Lake, wanted: Sequence[str] | None) -> list[tuple[Topi
             logger.warning("The sizes of topic '%s' are left out. %s", name, e)
             continue
         if state is not None:
-            sizes = {p: sum(segment.size for segment in state.live(p)) for p in range(state.partitions)}
-            found.append((facts_of(name, state), sizes))
+            found.append((facts_of(name, state), {p.partition: p.bytes for p in describe(state, name).partitions}))
     return found
 
 

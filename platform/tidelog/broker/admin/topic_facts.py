@@ -11,10 +11,11 @@ from tidelog.broker.base.calls import Call, Peer
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.errors import LISTENER_NOT_FOUND, TOPIC_AUTHORIZATION_FAILED
-from tidelog.log.base.errors import InvalidTopicError, NotATopicError, TidelogError
+from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
 from tidelog.log.state.topic_state import TopicState
+from tidelog.operations.topics import read_topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +78,10 @@ def placement(
 
 def survey(lake: Lake) -> list[TopicFacts]:
     """All topics, internal ones too, sorted by name. One that can't be opened is among them, and says why."""
-    lake.require_lake()
-    folders = [name for name in lake.storage.list_folders("") if names.why_invalid(name) is None]
-
-    def facts(name: str) -> TopicFacts | None:
-        try:
-            state = lake.peek(name)
-        except (InvalidTopicError, NotATopicError):
-            return None
-        except TidelogError as e:
-            return TopicFacts(name, error=e.kafka_code)
-        return None if state is None else facts_of(name, state)
-
-    return [found for found in map(facts, folders) if found is not None]
+    return [
+        TopicFacts(name, error=state.kafka_code) if isinstance(state, TidelogError) else facts_of(name, state)
+        for name, state in read_topics(lake, internal=True).items()
+    ]
 
 
 async def find(context: Context, wanted: str | UUID) -> TopicFacts:

@@ -6,8 +6,6 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
-from tidelog.admin import topic_requests
-from tidelog.admin.topics import NewPartitions
 from tidelog.broker.admin.config_keys import SOURCES
 from tidelog.broker.admin.creation import TopicWish, assigned_factor, create, planned
 from tidelog.broker.admin.refusals import (
@@ -24,6 +22,7 @@ from tidelog.broker.wire.errors import InvalidRequestError, TopicDeletionDisable
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.lake import Lake
+from tidelog.operations.topics import add_partitions, delete_records
 
 R = TypeVar("R")
 
@@ -118,7 +117,8 @@ class TopicHandlers:
         grown = context.blocking(
             grow,
             context.lake,
-            NewPartitions(asked.name, asked.count),
+            asked.name,
+            asked.count,
             assignments,
             context.cluster(),
             validate_only=body.validate_only,
@@ -140,19 +140,17 @@ class TopicHandlers:
     async def _delete_records(self, name: str, before: Mapping[int, int], timeout: timedelta) -> Answer:
         context = self._context
         try:
-            deleted: Mapping[int, Any] = await within(
-                timeout, context.blocking(topic_requests.delete_records, context.lake, name, before)
-            )
+            starts = await within(timeout, context.blocking(delete_records, context.lake, name, before))
             context.topics.committed(name)
         except TidelogError as e:
-            deleted = dict.fromkeys(before, e)
+            starts = dict.fromkeys(before, e)
 
         def told(partition: int) -> Answer:
-            found = deleted[partition]
-            if isinstance(found, TidelogError):
-                code = found.kafka_code
+            start = starts[partition]
+            if isinstance(start, TidelogError):
+                code = start.kafka_code
                 return {"partition_index": partition, "low_watermark": _NO_OFFSET, "error_code": code}
-            return {"partition_index": partition, "low_watermark": found.low_watermark, "error_code": 0}
+            return {"partition_index": partition, "low_watermark": start, "error_code": 0}
 
         return {"name": name, "partitions": [told(partition) for partition in before]}
 
@@ -184,27 +182,29 @@ def wish_of(asked: Any) -> TopicWish:
 
 def grow(
     lake: Lake,
-    new: NewPartitions,
+    name: str,
+    count: int,
     assignments: Sequence[Sequence[int]] | None,
     view: ClusterView,
     *,
     validate_only: bool,
 ) -> None:
-    """Add partitions to a topic, or only check that they could be added. Raises as `Lake.alter_topic` does.
+    """Give a topic more partitions, or only check that it could get them. Raises as `Lake.alter_topic` does.
 
-    `assignments`: the replicas of each new partition, checked as those of a new topic.
+    `count`: of all that it has then. `assignments`: the replicas of each new partition, checked as those of a new
+    topic.
     """
     if assignments is not None:
-        state = lake.peek(new.topic)
+        state = lake.peek(name)
         first = 0 if state is None else state.partitions
-        if state is not None and len(assignments) != new.new_total_count - first:
+        if state is not None and len(assignments) != count - first:
             raise InvalidReplicaAssignmentError(
-                f"Increasing the number of partitions by {new.new_total_count - first} but {len(assignments)}"
+                f"Increasing the number of partitions by {count - first} but {len(assignments)}"
                 " assignments provided. Give one for each new partition, or none."
             )
         if assignments:
             assigned_factor(dict(enumerate(assignments, first)), view, first)
-    topic_requests.create_partitions(lake, new, validate_only=validate_only)
+    add_partitions(lake, name, count, validate_only=validate_only)
 
 
 async def within(timeout: timedelta, work: Awaitable[R]) -> R:

@@ -13,9 +13,7 @@ from tidelog.groups.model import GroupView
 from tidelog.log.state.topic_state import TopicState
 from tidelog.operations.groups import GroupLag
 from tidelog.operations.snapshots import LakeSnapshot
-
-# A file is small below this part of `segment.bytes`: merging takes those together.
-SMALL_FILE = 16
+from tidelog.operations.topics import live_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +44,7 @@ def figures_of(state: TopicState, segment_bytes: int, before: ConsoleTopic | Non
         before = None
     if before is not None and before.version == state.version:
         return before
-    sizes = [segment.size for segment in state.all_segments()]
-    ends = dict(state.ends)
+    files, ends = live_files(state, segment_bytes), dict(state.ends)
     produced = produced_bytes = 0
     if before is not None:
         produced, produced_bytes = before.produced, before.produced_bytes
@@ -61,9 +58,9 @@ def figures_of(state: TopicState, segment_bytes: int, before: ConsoleTopic | Non
         state.version,
         state.partitions,
         sum(end - state.start(p) for p, end in ends.items()),
-        sum(sizes),
-        len(sizes),
-        sum(size < segment_bytes // SMALL_FILE for size in sizes),
+        files.bytes,
+        files.number,
+        files.small,
         ends,
         produced,
         produced_bytes,

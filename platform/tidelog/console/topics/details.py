@@ -11,6 +11,7 @@ from tidelog.log.base.errors import ObjectNotFoundError, TidelogError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Add, Entry, Metadata, Remove, Txn, decode_entry
+from tidelog.log.state.descriptions import describe
 from tidelog.log.state.topic_state import TopicState
 from tidelog.operations.groups import describe_group
 
@@ -30,21 +31,7 @@ def topic(call: ConsoleCall) -> Any:
     """A topic with each of its partitions."""
     name, lake = call.topic, call.console.lake
     state = state_of(call)
-    partitions = []
-    for p in range(state.partitions):
-        live = state.live(p)
-        newest = live[-1].stats.max_timestamp_ms if live else None
-        partitions.append(
-            {
-                "partition": p,
-                "start": state.start(p),
-                "end": state.end(p),
-                "records": state.end(p) - state.start(p),
-                "bytes": sum(segment.size for segment in live),
-                "segments": len(live),
-                "newest_ms": newest,
-            }
-        )
+    settings = topic_settings(state, lake.config())
     snapshot = call.console.latest()
     seen = [
         group
@@ -54,10 +41,21 @@ def topic(call: ConsoleCall) -> Any:
     return {
         "name": name,
         "id": state.topic_id,
-        "partitions": partitions,
-        "config": topic_settings(state, lake.config()),
+        "partitions": [
+            {
+                "partition": one.partition,
+                "start": one.start,
+                "end": one.end,
+                "records": one.end - one.start,
+                "bytes": one.bytes,
+                "segments": one.segments,
+                "newest_ms": state.live(one.partition)[-1].stats.max_timestamp_ms if one.segments else None,
+            }
+            for one in describe(state, name).partitions
+        ],
+        "config": settings,
         "overrides": state.overrides,
-        "typed": topic_settings(state, lake.config())["typed"],
+        "typed": settings["typed"],
         "groups": None if snapshot.unread else len(seen),
         "may": {str(one.name).lower(): call.offers(one, AclResource.TOPIC, name) for one in _CHANGES},
         "table": f"{lake.uri}/{name}",
