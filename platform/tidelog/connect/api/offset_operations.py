@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tidelog.clients.values.errors import KafkaException
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.runtime.connector_runs import fence
@@ -13,6 +12,7 @@ from tidelog.connect.store.errors import RestError
 from tidelog.connect.store.group_offsets import committed_offsets, set_offsets
 from tidelog.connect.store.offsets import offset_record
 from tidelog.connect.store.statuses import RunState
+from tidelog.log.base.errors import TidelogError
 
 _TOPIC, _PARTITION, _OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 # Pairs of a partition and an offset, as requests have them.
@@ -121,11 +121,11 @@ class OffsetOperations:
         gone = [one for one, offset in wanted.items() if offset is None and one in known]
         try:
             set_offsets(self._shared.lake, self._shared.settings.consumer_group(name), kept, gone)
-        except KafkaException as error:
+        except TidelogError as error:
             raise RestError(
                 400,
                 f"Failed to set consumer group offsets for connector {name}, either because its tasks haven't stopped"
-                f" completely yet or an offset is wrong: {error.args[0].str()}",
+                f" completely yet or an offset is wrong: {error}",
             ) from None
 
 

@@ -13,11 +13,11 @@ from typing import Final
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
-from tidelog.clients.values.errors import KafkaException
 from tidelog.connect.connectors.spark.delta_job import DeltaJob
 from tidelog.connect.connectors.spark.delta_merge import DeltaTxn, TableRule, write_records
 from tidelog.connect.connectors.spark.delta_sink import SPARK_DELTA_KEYS
 from tidelog.connect.store.group_offsets import committed_offsets, set_offsets
+from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.offset_json import dumps
@@ -72,7 +72,7 @@ def run(job: DeltaJob) -> None:
             behind = write_records(batch, job.text, rule, txn)
             try:
                 set_offsets(lake, job.group_id, behind)  # to be seen; those that count are in the checkpoint
-            except KafkaException as error:
+            except TidelogError as error:
                 _LOG.warning("The group's offsets were not set: group=%s error=%s", job.group_id, error)
 
         stream = spark.readStream.format("tidelog").options(**options).load()
