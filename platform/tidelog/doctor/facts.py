@@ -152,7 +152,7 @@ def _topic(lake: Lake, name: str, state: TopicState) -> TopicHealth:
     except TidelogError as e:
         problem = str(e)
     config = TopicConfig.stored(state.overrides, defaults=lake.config())
-    files = live_files(state, config.segment_bytes)
+    files = live_files(state, lake.config())
     behind, gone = None, 0
     with suppress(StorageError):
         behind = state.version - newest_checkpoint_version(lake.storage, name)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
+from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.log.state.descriptions import describe
 from tidelog.metrics.text import add
 from tidelog.operations.snapshots import LakeSnapshot
@@ -49,7 +49,7 @@ def _files(snapshot: LakeSnapshot, defaults: LakeConfig) -> Iterator[Metric]:
     entries = CounterMetricFamily("tidelog_topic_entries", "A topic's log entries.")
     records = CounterMetricFamily("tidelog_topic_records", "Offsets that a topic gave out.")
     for name, state in snapshot.topics.items():
-        live = live_files(state, TopicConfig.stored(state.overrides, defaults=defaults).segment_bytes)
+        live = live_files(state, defaults)
         topic = {"topic": name}
         add(files, topic, live.number)
         add(small, topic, live.small)

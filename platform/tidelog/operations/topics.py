@@ -14,6 +14,7 @@ from tidelog.log.base.errors import (
     TidelogError,
     UnknownTopicError,
 )
+from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
 from tidelog.log.state.topic_state import TopicState
@@ -34,10 +35,11 @@ class LiveFiles:
     bytes: int
 
 
-def live_files(state: TopicState, segment_bytes: int) -> LiveFiles:
-    """The live files of a topic of this `segment.bytes`."""
+def live_files(state: TopicState, defaults: LakeConfig) -> LiveFiles:
+    """The live files of a topic, over its lake's defaults. Raises `InvalidConfigError`."""
+    below = TopicConfig.stored(state.overrides, defaults=defaults).segment_bytes // _SMALL_FILE
     sizes = [segment.size for segment in state.all_segments()]
-    return LiveFiles(len(sizes), sum(size < segment_bytes // _SMALL_FILE for size in sizes), sum(sizes))
+    return LiveFiles(len(sizes), sum(size < below for size in sizes), sum(sizes))
 
 
 # --- reading -----------------------------------------------------------------------------------------------
@@ -99,8 +101,8 @@ def create_topic(
     name: str,
     partitions: int | None,
     config: Mapping[str, str],
-    *,
     replication_factor: int | None = None,
+    *,
     validate_only: bool = False,
 ) -> None:
     """Create a topic, or only check that it could be. Raises as `Lake.create_topic` does."""

@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from tidelog.console.live.figures import figures_of
 from tidelog.console.live.history import History
+from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.log.state.topic_state import Segment, TopicState
+
+DEFAULTS = LakeConfig.parse({"log.segment.bytes": "16000"})
 
 
 def test_counts_are_given_as_rates():
@@ -64,19 +67,22 @@ def state(version, *segments, start=0):
 
 
 def test_figures_count_what_was_produced_and_not_what_maintenance_wrote():
-    first = figures_of(state(1, segment(0, 10)), 16_000)
+    first = figures_of(state(1, segment(0, 10)), DEFAULTS)
     assert (first.records, first.bytes, first.files, first.produced) == (10, 100, 1, 0)
-    second = figures_of(state(2, segment(0, 10), segment(10, 25, 300)), 16_000, first)
+    second = figures_of(state(2, segment(0, 10), segment(10, 25, 300)), DEFAULTS, first)
     assert (second.produced, second.produced_bytes) == (15, 300)
-    merged = figures_of(state(3, segment(0, 25, 380), start=5), 16_000, second)
+    merged = figures_of(state(3, segment(0, 25, 380), start=5), DEFAULTS, second)
     assert (merged.records, merged.files, merged.produced, merged.produced_bytes) == (20, 1, 15, 300)
 
 
 def test_figures_of_the_same_version_are_not_computed_again():
-    first = figures_of(state(1, segment(0, 10)), 16_000)
-    assert figures_of(state(1, segment(0, 10), segment(10, 20)), 16_000, first) is first
+    first = figures_of(state(1, segment(0, 10)), DEFAULTS)
+    assert figures_of(state(1, segment(0, 10), segment(10, 20)), DEFAULTS, first) is first
 
 
 def test_small_files_are_those_far_below_segment_bytes():
-    found = figures_of(state(1, segment(0, 1, 99), segment(1, 2, 100), segment(2, 3, 1)), 1_600)
+    found = figures_of(
+        state(1, segment(0, 1, 99), segment(1, 2, 100), segment(2, 3, 1)),
+        LakeConfig.parse({"log.segment.bytes": "1600"}),
+    )
     assert (found.files, found.small_files) == (3, 2)

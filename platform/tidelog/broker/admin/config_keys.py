@@ -25,7 +25,7 @@ class ConfigType(IntEnum):
 
 
 # Kafka's numbers of sources. Source: `DescribeConfigsResponse.ConfigSource`.
-SOURCES: Final = {"topic": 1, "lake": 3, "broker": 4, "default": 5}
+_SOURCES: Final = {"topic": 1, "lake": 3, "broker": 4, "default": 5}
 # Whose ACLs hold is for those with the store's credentials to say: else a principal that may change the cluster's
 # configuration could give itself every right.
 NOT_BY_BROKERS: Final = "access.root"
@@ -74,16 +74,17 @@ def _sentence(meaning: str) -> str:
     return f"{meaning[:1].upper()}{meaning[1:]}."
 
 
-def key_fields(key: KeyDescription, *, read_only: bool, synonyms: bool, documentation: bool) -> dict[str, Any]:
-    """A key, in the names of DescribeConfigs' answers. None is secret."""
+def key_fields(key: KeyDescription, *, read_only: bool = False) -> dict[str, Any]:
+    """A key, in the names of CreateTopics' answers. None is secret."""
+    named = {"name": key.name, "value": key.value, "read_only": read_only, "is_sensitive": False}
+    return named | {"config_source": _SOURCES[key.source]}
+
+
+def described_fields(key: KeyDescription, *, read_only: bool, synonyms: bool, documentation: bool) -> dict[str, Any]:
+    """A key, in the names of DescribeConfigs' answers."""
     values = key.values if synonyms else ()
-    return {
-        "name": key.name,
-        "value": key.value,
-        "read_only": read_only,
-        "config_source": SOURCES[key.source],
-        "is_sensitive": False,
-        "synonyms": [{"name": one.name, "value": one.text, "source": SOURCES[one.source]} for one in values],
+    return key_fields(key, read_only=read_only) | {
+        "synonyms": [{"name": one.name, "value": one.text, "source": _SOURCES[one.source]} for one in values],
         "config_type": _type_of(key.kind),
         "documentation": key.doc if documentation else None,
     }

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tidelog.broker.admin.config_keys import NOT_BY_BROKERS, broker_keys, key_fields
+from tidelog.broker.admin.config_keys import NOT_BY_BROKERS, broker_keys, described_fields
 from tidelog.broker.admin.refusals import repeated, result
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.context import Context
@@ -44,7 +44,7 @@ class ConfigHandlers:
                 return {**named, **result(e), "configs": ()}
             wanted = set(resource.configuration_keys or ())
             told = [
-                key_fields(key, read_only=key.name in fixed, synonyms=synonyms, documentation=documentation)
+                described_fields(key, read_only=key.name in fixed, synonyms=synonyms, documentation=documentation)
                 for key in keys
                 if not wanted or key.name in wanted
             ]

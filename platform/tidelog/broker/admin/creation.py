@@ -3,10 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidelog.broker.admin.refusals import (
-    InvalidReplicaAssignmentError,
-    InvalidReplicationFactorError,
-)
+from tidelog.broker.admin.refusals import InvalidReplicaAssignmentError, InvalidReplicationFactorError
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.wire.errors import InvalidRequestError
 from tidelog.log.base.errors import InvalidConfigError, InvalidPartitionsError
@@ -112,16 +109,14 @@ def assigned_factor(assignments: Mapping[int, Sequence[int]], view: ClusterView,
     return factors.pop()
 
 
-def create(lake: Lake, plan: TopicPlan, *, validate_only: bool) -> None:
+def create(lake: Lake, plan: TopicPlan, *, validate_only: bool = False) -> None:
     """Create a topic, or only check that it could be. Raises as `Lake.create_topic` does."""
-    create_topic(
-        lake, plan.name, plan.partitions, plan.config, replication_factor=plan.factor, validate_only=validate_only
-    )
+    create_topic(lake, plan.name, plan.partitions, plan.config, plan.factor, validate_only=validate_only)
 
 
 def create_on_the_way(lake: Lake, name: str, view: ClusterView, default_factor: int) -> bool:
     """Create a topic that a client asked about, where the lake's `auto.create.topics.enable` allows that."""
     if not lake.config().auto_create_topics_enable:
         return False
-    create(lake, planned(TopicWish(name), view, default_factor), validate_only=False)
+    create(lake, planned(TopicWish(name), view, default_factor))
     return True

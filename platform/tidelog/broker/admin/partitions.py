@@ -4,14 +4,10 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from shutil import disk_usage
 from typing import Any, Final
 
 from tidelog.access.model import AclResource
-from tidelog.broker.admin.refusals import (
-    InvalidReplicaAssignmentError,
-    result,
-)
+from tidelog.broker.admin.refusals import InvalidReplicaAssignmentError, result
 from tidelog.broker.admin.topic_facts import (
     TopicFacts,
     describable,
@@ -30,13 +26,14 @@ from tidelog.log.base.errors import TidelogError, UnknownPartitionError, Unknown
 from tidelog.log.base.kafka_codes import KafkaCode
 from tidelog.log.lake import Lake
 from tidelog.log.state.descriptions import describe
-from tidelog.log.storage.port import OnThisMachine
+from tidelog.operations.snapshots import Space, space_of
 
 logger = logging.getLogger(__name__)
 
 # Kafka's max.request.partition.size.limit.
 _LARGEST_PAGE: Final = 2000
-_UNKNOWN_BYTES: Final = -1
+# Of a store that is no disk of this machine.
+_UNKNOWN_SPACE: Final = Space(-1, -1)
 # A preferred leader, and one that is not in sync. Source: `ElectionType`.
 _ELECTIONS: Final = (0, 1)
 
@@ -174,9 +171,15 @@ class PartitionHandlers:
                     ],
                 }
             )
-        total, usable = await context.blocking(capacity, context.lake)
-        directory = {"error_code": 0, "log_dir": context.lake.uri, "total_bytes": total, "usable_bytes": usable}
-        return {"error_code": 0, "results": [directory | {"topics": topics}]}
+        space = await context.blocking(space_of, context.lake.storage) or _UNKNOWN_SPACE
+        directory = {
+            "error_code": 0,
+            "log_dir": context.lake.uri,
+            "topics": topics,
+            "total_bytes": space.total,
+            "usable_bytes": space.free,
+        }
+        return {"error_code": 0, "results": [directory]}
 
     # --- replicas and leaders ------------------------------------------------------------------------------
 
@@ -244,14 +247,6 @@ def partition_sizes(lake: Lake, wanted: Sequence[str] | None) -> list[tuple[Topi
         if state is not None:
             found.append((facts_of(name, state), {p.partition: p.bytes for p in describe(state, name).partitions}))
     return found
-
-
-def capacity(lake: Lake) -> tuple[int, int]:
-    """The bytes that the lake's file system has in all and to spare; -1 where that has no answer."""
-    if not isinstance(lake.storage, OnThisMachine):
-        return _UNKNOWN_BYTES, _UNKNOWN_BYTES
-    usage = disk_usage(lake.storage.local_path(""))
-    return usage.total, usage.free
 
 
 def _require(facts: TopicFacts, partition: int) -> None:

@@ -6,14 +6,9 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
-from tidelog.broker.admin.config_keys import SOURCES
+from tidelog.broker.admin.config_keys import key_fields
 from tidelog.broker.admin.creation import TopicWish, assigned_factor, create, planned
-from tidelog.broker.admin.refusals import (
-    InvalidReplicaAssignmentError,
-    RequestTimedOutError,
-    repeated,
-    result,
-)
+from tidelog.broker.admin.refusals import InvalidReplicaAssignmentError, RequestTimedOutError, repeated, result
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
@@ -228,14 +223,5 @@ def _as_created(lake: Lake, partitions: int | None, config: Mapping[str, str]) -
     keys = TopicConfig.parse(config, defaults=defaults).describe()
     return {
         "num_partitions": defaults.num_partitions if partitions is None else partitions,
-        "configs": [
-            {
-                "name": key.name,
-                "value": key.value,
-                "read_only": False,
-                "config_source": SOURCES[key.source],
-                "is_sensitive": False,
-            }
-            for key in keys
-        ],
+        "configs": [key_fields(key) for key in keys],
     }

@@ -10,6 +10,7 @@ from typing import Any
 from tidelog.doctor.facts import LakeFacts, TopicHealth
 from tidelog.doctor.rules import examined
 from tidelog.groups.model import GroupView
+from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.log.state.topic_state import TopicState
 from tidelog.operations.groups import GroupLag
 from tidelog.operations.snapshots import LakeSnapshot
@@ -35,8 +36,8 @@ class ConsoleTopic:
     produced_bytes: int = 0
 
 
-def figures_of(state: TopicState, segment_bytes: int, before: ConsoleTopic | None = None) -> ConsoleTopic:
-    """The figures of a state; `before`, where it is of the same version, as it is.
+def figures_of(state: TopicState, defaults: LakeConfig, before: ConsoleTopic | None = None) -> ConsoleTopic:
+    """The figures of a state over the lake's defaults; `before`, where it is of the same version, as it is.
 
     What was produced since has offsets from the ends of then on: files that maintenance wrote begin before them.
     """
@@ -44,7 +45,7 @@ def figures_of(state: TopicState, segment_bytes: int, before: ConsoleTopic | Non
         before = None
     if before is not None and before.version == state.version:
         return before
-    files, ends = live_files(state, segment_bytes), dict(state.ends)
+    files, ends = live_files(state, defaults), dict(state.ends)
     produced = produced_bytes = 0
     if before is not None:
         produced, produced_bytes = before.produced, before.produced_bytes

@@ -11,8 +11,6 @@ from tidelog.console.base.console import Console
 from tidelog.console.live.figures import ConsoleTopic, alarms, committed_since, figures_of
 from tidelog.console.live.history import History
 from tidelog.log.base.shared_threads import Rounds
-from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
-from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.requests import Requests
 from tidelog.operations.groups import GroupLag, describe_group
 from tidelog.operations.snapshots import SHARED_AGE_S, LakeSnapshot
@@ -76,7 +74,7 @@ class Sampler:
         if not snapshot.unread:
             return self._of(snapshot)
         defaults = self._console.lake.config()
-        topics = {name: _figures(state, defaults, None) for name, state in snapshot.topics.items()}
+        topics = {name: figures_of(state, defaults) for name, state in snapshot.topics.items()}
         return Sample(snapshot, topics, dict.fromkeys(topics))
 
     def _of(self, snapshot: LakeSnapshot) -> Sample:
@@ -137,7 +135,7 @@ class Sampler:
         """What is new in a snapshot, and the figures of the rest as they were. The lock is held."""
         defaults = self._console.lake.config()
         known = {} if before is None else before.topics
-        topics = {name: _figures(state, defaults, known.get(name)) for name, state in snapshot.topics.items()}
+        topics = {name: figures_of(state, defaults, known.get(name)) for name, state in snapshot.topics.items()}
         seconds = 0.0 if before is None else (snapshot.at_ms - before.snapshot.at_ms) / 1000
         rates = {name: _rate(one, known.get(name), seconds) for name, one in topics.items()}
         same = frozenset(name for name, one in topics.items() if known.get(name) is one)
@@ -178,12 +176,6 @@ class Sampler:
             "bytes": sum(one.bytes for one in topics.values()),
             "alarms": len(found),
         }
-
-
-def _figures(state: TopicState, defaults: LakeConfig, before: ConsoleTopic | None) -> ConsoleTopic:
-    if before is not None and before.version == state.version and before.topic_id == state.topic_id:
-        return before
-    return figures_of(state, TopicConfig.stored(state.overrides, defaults=defaults).segment_bytes, before)
 
 
 def _rate(now: ConsoleTopic, before: ConsoleTopic | None, seconds: float) -> float | None:
