@@ -127,6 +127,9 @@ def test_no_modules_import_each_other_in_a_circle():
         ("tidelog.operations.groups", "from tidelog.admin.group_types import GroupMember"),
         ("tidelog.operations.groups", "from tidelog.clients.values.partitions import TopicPartition"),
         ("tidelog.retention.run", "from tidelog.operations.snapshots import LakeSnapshot"),
+        ("tidelog.broker.admin.topics", "from tidelog.admin import topic_requests"),
+        ("tidelog.connect.store.group_offsets", "def f():\n    from tidelog.admin.client import AdminClient"),
+        ("tidelog.console.upkeep.transactions", "from tidelog.admin.enums import ConfigSource"),
         ("tidelog.clients.producer.producer", "import pyspark_tidelog"),
     ],
 )
@@ -146,6 +149,7 @@ def test_a_wrong_way_import_is_found(module, text):
         ("pyspark_tidelog.source", "from tidelog.sinks.writer import Writer"),
         ("tidelog.__main__", "from tidelog.cli.main import run"),
         ("tidelog", "from tidelog.log.lake import Lake"),
+        ("tidelog", "from tidelog.admin import AdminClient"),
     ],
 )
 def test_an_import_inwards_is_left_alone(module, text):

@@ -29,6 +29,8 @@ FLOORS = (
 FACES_LIBRARIES = frozenset(
     {"typer", "click", "rich", "starlette", "uvicorn", "h11", "httpx", "kio", "confluent_kafka", "prometheus_client"}
 )
+# Rooms for users alone: what else asks what they ask, asks operations.
+USERS_ROOMS = frozenset({"admin"})
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
 
 
@@ -54,6 +56,8 @@ def wrong_way_imports(source: Source) -> Iterator[tuple[int, str]]:
                 line,
                 f"{importer} imports {name}, further out: move the value type down or wire it outside",
             )
+        elif imported in USERS_ROOMS and importer != "tidelog":
+            yield line, f"{importer} imports {name}, which is for users: call operations, and translate there"
         elif importer in STRANGERS and imported in STRANGERS:
             yield line, f"{importer} imports {name}: these parts don't know each other, put a port in tidelog.log"
 

@@ -1,7 +1,4 @@
-"""Topics: what each is and holds, and what may be changed of it.
-
-`describe`, of `tidelog.log.state.descriptions`, has each partition of a topic.
-"""
+"""Topics: which there are, their files, and what may be changed of them; the log describes their partitions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
