@@ -79,13 +79,13 @@ def test_maintenance_that_is_due_is_run(running):
 
 def test_a_run_that_has_ended_has_the_lake_looked_at_once(running, monkeypatch):
     """A page asks again and again: on an object store each look is paid for."""
-    forgotten = []
-    monkeypatch.setattr(running.server.console, "forget", lambda: forgotten.append(1))
+    invalidated = []
+    monkeypatch.setattr(running.server.console, "invalidate", lambda: invalidated.append(1))
     with running.client() as page:
         page.ok("POST", "/api/maintenance/run", {"topic": None})
         for _ in range(3):
             eventually(lambda: page.ok("GET", "/api/maintenance/run")["state"] == "done", "the run")
-    assert forgotten == [1]
+    assert invalidated == [1]
 
 
 def test_a_check_and_what_it_finds(running):
