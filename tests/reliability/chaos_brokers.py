@@ -10,10 +10,10 @@ from chaos_life import GivesUpError, Life
 from chaos_plan import BROKERS, KAFKA_READERS, KAFKA_TOPICS, SESSION_MS
 from history import Place as LogPlace
 
-from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.log.base.errors import TidelogError
+from tidelog.server.base.listener_settings import ListenerSettings
 
 # librdkafka's errors that end by themselves: it looks for brokers again.
 _PASSING = frozenset(

@@ -267,7 +267,7 @@ class SimServer:
 
 
 async def listen(protocol: Callable[[], Any], address: Address) -> tuple[SimServer, Address]:
-    """Stands for `tidelog.broker.server.listeners.listen`."""
+    """Stands for `tidelog.server.base.listeners.listen`."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SimLoop)
     return SimServer(loop.network, loop, address, protocol), address

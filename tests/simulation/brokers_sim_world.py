@@ -23,8 +23,6 @@ from tidelog.access import access_log
 from tidelog.broker import broker as broker_module
 from tidelog.broker.access import following
 from tidelog.broker.base import topics as broker_topics
-from tidelog.broker.base.blocking import in_threads
-from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings, GroupSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.cluster import cluster as broker_cluster
@@ -33,6 +31,8 @@ from tidelog.broker.produce.hand_over import HandOvers
 from tidelog.cluster.model import DuplicateBrokerError
 from tidelog.log.base.errors import StorageError, TidelogError
 from tidelog.log.follow import tailing
+from tidelog.server.base.blocking import in_threads
+from tidelog.server.base.listener_settings import ListenerSettings
 
 IDEMPOTENT, PLAIN = "once", "plain"
 TOPICS = (IDEMPOTENT, PLAIN)

@@ -12,10 +12,10 @@ from kio.serial import entity_reader, entity_writer
 
 from tidelog.broker.base.calls import Call, Encoded, Peer
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.wire.codec import decode, encode
+from tidelog.server.base.listener_settings import ListenerSettings
 
 LISTENER = "PLAINTEXT"
 SETTINGS = BrokerSettings({LISTENER: ListenerSettings("127.0.0.1", 0)}, id=1)

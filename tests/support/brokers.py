@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings, GroupSettings
 from tidelog.broker.broker import Broker
 from tidelog.log.lake import Lake
+from tidelog.server.base.listener_settings import ListenerSettings
 
 LISTENER = "PLAINTEXT"
 # A new group does not wait for members that may follow: Kafka has it wait 3 s.

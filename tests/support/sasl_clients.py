@@ -19,7 +19,6 @@ from tidelog.broker.access.throttling import Throttling
 from tidelog.broker.admin.api_versions import api_versions
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.calls import Call
-from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds, BrokerSettings, SaslSettings
 from tidelog.broker.sasl.handlers import new_logins
@@ -27,6 +26,7 @@ from tidelog.broker.sasl.logins import Logins, LoginThreads
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import is_flexible
+from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol
 
 SECRET = b"s" * 32
 SALT = b"salt" * 4

@@ -10,7 +10,6 @@ from support.brokers import running_broker
 from support.kafka_wire import WireClient
 from support.waiting import PATIENCE_S
 
-from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.consumer_protocol import (
@@ -23,6 +22,7 @@ from tidelog.groups.consumer_protocol import (
 )
 from tidelog.groups.model import TopicPartition
 from tidelog.log.lake import Lake
+from tidelog.server.base.blocking import pause
 
 OK = ErrorCode.none
 QUICK = GroupSettings(min_session_timeout_ms=100, initial_rebalance_delay_ms=0)

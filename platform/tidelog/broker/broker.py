@@ -18,7 +18,6 @@ from tidelog.broker.admin.api_versions import api_versions
 from tidelog.broker.admin.handlers import handlers as admin_handlers
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.batch_cache import BatchCache
-from tidelog.broker.base.blocking import Blocking, in_threads
 from tidelog.broker.base.calls import Handler, Handlers
 from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.context import Context
@@ -33,7 +32,6 @@ from tidelog.broker.sasl.handlers import new_logins
 from tidelog.broker.sasl.logins import Logins, LoginThreads
 from tidelog.broker.server.answering import LargeRequests
 from tidelog.broker.server.connections import Connections
-from tidelog.broker.server.listeners import listen
 from tidelog.broker.server.metrics import BrokerMetrics
 from tidelog.broker.server.secured_listeners import SecuredListeners
 from tidelog.broker.server.tls_listening import TlsServer
@@ -43,6 +41,8 @@ from tidelog.log.base.clock import Clock
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import PreparesObjects
 from tidelog.metrics.lake_metrics import Brokers, LakeMetrics
+from tidelog.server.base.blocking import Blocking, in_threads
+from tidelog.server.base.listeners import listen
 
 # Calls that wait for a store or a processor, at once.
 THREADS = 8

@@ -43,9 +43,9 @@ def metrics_served(
         return
     require("broker", "prometheus_client")
     # Heavy, and not needed for --help.
-    from tidelog.broker.server.listeners import parse_listener, shown
     from tidelog.broker.server.metrics import serve_metrics
     from tidelog.metrics.of_store import StoreMetrics, store_problem
+    from tidelog.server.base.listeners import parse_listener, shown
 
     with ExitStack() as ends:
         listener = serve_metrics(

@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Callable
 
-from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.console.app import ConsoleApp
 from tidelog.console.base.console import Console, ConsoleSettings
 from tidelog.log.lake import Lake
+from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
 from tidelog.server.serving import HttpServer

@@ -21,9 +21,9 @@ from tidelog.access.state import AccessState
 from tidelog.access.token_settings import TokenSettings
 from tidelog.access.tokens import Tokens
 from tidelog.access.users import Users
-from tidelog.broker.sasl.tries import FailedTries
 from tidelog.log.base.errors import AuthenticationError, TidelogError
 from tidelog.log.lake import Lake
+from tidelog.server.base.tries import FailedTries
 from tidelog.server.errors import RequestRefusedError
 
 # How long what is known of access counts without a look, and a password that was right without being hashed again: as

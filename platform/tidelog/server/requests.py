@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from anyio import to_thread
 from starlette.requests import Request
 
-from tidelog.broker.base.blocking import pause
+from tidelog.server.base.blocking import pause
 from tidelog.server.connections import HttpBounds
 from tidelog.server.errors import RequestRefusedError
 from tidelog.server.logins import HttpClient, HttpLogins, LoginRefusedError

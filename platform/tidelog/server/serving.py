@@ -11,10 +11,10 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from tidelog.broker.base.listener_settings import TlsSettings
-from tidelog.broker.base.tls import ListenerTls
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
+from tidelog.server.base.listener_settings import TlsSettings
+from tidelog.server.base.tls import ListenerTls
 from tidelog.server.connections import HttpBounds, HttpCounts, bounded
 from tidelog.server.hosts import KnownHosts, OwnHosts
 from tidelog.server.request_ids import RequestIds

@@ -23,8 +23,8 @@ from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism as Mechanism
 from tidelog.access.credentials import credential
 from tidelog.broker.base.access import AccessSettings
-from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol
 from tidelog.log.lake import Lake
+from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol
 
 MECHANISMS = ("SCRAM-SHA-512",)
 LISTENERS = {"CLIENTS": ListenerSettings("127.0.0.1", 0, SecurityProtocol.SASL_PLAINTEXT, mechanisms=MECHANISMS)}

@@ -12,9 +12,9 @@ from support.certificates import Authority
 from tidelog.access import quotas
 from tidelog.access.access_log import AccessLog
 from tidelog.access.quotas import DEFAULT, Entity, Quota
-from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol, TlsSettings
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.lake import Lake
+from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol, TlsSettings
 
 QUESTION = struct.pack(">ihhih", 10, ApiKey.API_VERSIONS, 0, 7, -1)
 # So low that a second connection is too many, however slow the machine is. A client can set whole numbers only.

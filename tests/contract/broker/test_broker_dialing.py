@@ -17,11 +17,11 @@ from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.dialing import BrokerDialer, BrokerLogin, LoginFailedError
-from tidelog.broker.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings
 from tidelog.broker.cluster.links import BrokerLinks, Link
 from tidelog.broker.produce.hand_over import HandOvers
 from tidelog.broker.server.connection import ClientConnection
 from tidelog.log.lake import Lake
+from tidelog.server.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings
 
 PARTITIONS = 12
 SCRAM_512 = ScramMechanism.SHA_512

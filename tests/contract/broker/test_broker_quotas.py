@@ -17,8 +17,8 @@ from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.quotas import Entity, Quota
 from tidelog.broker.base.access import AccessSettings
-from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol, TlsSettings
 from tidelog.log.lake import Lake
+from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol, TlsSettings
 
 RATE = 100_000
 MESSAGE = bytes(10_000)

@@ -28,11 +28,11 @@ from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.access import AccessSettings
-from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol, TlsSettings
 from tidelog.broker.base.settings import GroupSettings, SaslSettings
 from tidelog.broker.sasl.logins import Logins
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.lake import Lake
+from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol, TlsSettings
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 USER, PASSWORD = "alice", "correct horse, battery=staple"

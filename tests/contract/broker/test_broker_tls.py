@@ -19,12 +19,12 @@ from support.waiting import eventually
 import tidelog.broker.server.connections as connections_module
 import tidelog.broker.server.secured_listeners as secured_module
 from tidelog.broker.base.access import AccessSettings
-from tidelog.broker.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings
 from tidelog.broker.base.settings import Bounds
-from tidelog.broker.base.tls import ListenerTls
 from tidelog.broker.server import tls_handshake
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.lake import Lake
+from tidelog.server.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings
+from tidelog.server.base.tls import ListenerTls
 
 QUESTION = struct.pack(">ihhih", 10, ApiKey.API_VERSIONS, 0, 7, -1)
 

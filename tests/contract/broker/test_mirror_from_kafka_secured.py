@@ -15,9 +15,9 @@ from support.logs import read, values
 from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.broker.base.access import AccessSettings
-from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol, TlsSettings
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
+from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol, TlsSettings
 
 ROOT = AccessSettings(super_users=frozenset({"User:root"}))
 WAIT_S = 60

@@ -26,9 +26,9 @@ from test_registry_processes import registry_process
 
 from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
-from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.log.lake import Lake
 from tidelog.registry.api.routing import ROWS
+from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
 

@@ -9,9 +9,9 @@ from support.logs import CountingIds, FakeClock
 from support.registry_servers import running_registry
 from support.scripted_http import Answer, scripted_server
 
-from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.schema_registry import SchemaRegistryClient, SchemaRegistryError
 from tidelog.schema_registry.tokens import OAuthTokenError
+from tidelog.server.base.listener_settings import TlsSettings
 
 SUBJECTS = Answer(200, b'["a"]')
 BEARER = {"bearer.auth.logical.cluster": "lsrc-1", "bearer.auth.identity.pool.id": ["p1", "p2"]}

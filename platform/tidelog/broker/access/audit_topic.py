@@ -5,10 +5,10 @@ import logging
 from collections import deque
 from typing import Final
 
-from tidelog.broker.base.blocking import Blocking, pause
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
+from tidelog.server.base.blocking import Blocking, pause
 
 logger = logging.getLogger(__name__)
 

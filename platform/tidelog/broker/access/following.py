@@ -9,13 +9,13 @@ from typing import Final
 from tidelog.access.access_log import AccessLog
 from tidelog.access.state import AccessState
 from tidelog.broker.base.access import BrokerAccess
-from tidelog.broker.base.blocking import Blocking
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.delta import layout
 from tidelog.log.follow.tailing import Tailing
 from tidelog.log.storage.port import OnThisMachine
+from tidelog.server.base.blocking import Blocking
 
 logger = logging.getLogger(__name__)
 

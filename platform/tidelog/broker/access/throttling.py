@@ -15,13 +15,13 @@ from types import coroutine
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from tidelog.access.quotas import Entity, Limits, Quota, SampledRate, TokenBucket, limit_of, limit_of_address
-from tidelog.broker.base.blocking import Blocking
 from tidelog.broker.base.calls import Allowance, Call, Encoded, Handler, Peer, Reply
 from tidelog.broker.base.settings import QuotaSettings
 from tidelog.broker.wire.apis import BETWEEN_BROKERS, ApiKey
 from tidelog.broker.wire.codec import has_throttle_time
 from tidelog.broker.wire.errors import ThrottlingQuotaExceededError
 from tidelog.log.base.clock import Clock, processor_s
+from tidelog.server.base.blocking import Blocking
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -21,7 +21,6 @@ from tidelog.broker.admin.topic_facts import (
     placement,
     survey,
 )
-from tidelog.broker.base.blocking import AT_ONCE, here, in_turns
 from tidelog.broker.base.calls import Call, Encoded, Reply
 from tidelog.broker.base.cluster_view import ClusterView, rack_of
 from tidelog.broker.base.context import Context
@@ -35,6 +34,7 @@ from tidelog.broker.wire.errors import (
     InvalidRequestError,
 )
 from tidelog.log.base.errors import TidelogError, TopicExistsError
+from tidelog.server.base.blocking import AT_ONCE, here, in_turns
 
 # An answer about more partitions than this is encoded beside the loop, and kept.
 _DEAR = 64

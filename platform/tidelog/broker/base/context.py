@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from tidelog.access.access_log import AccessLog
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.batch_cache import BatchCache
-from tidelog.broker.base.blocking import Blocking
 from tidelog.broker.base.calls import Peer
 from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.cluster_view import ClusterView
@@ -15,6 +14,7 @@ from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.log.base.clock import Clock
 from tidelog.log.lake import Lake
+from tidelog.server.base.blocking import Blocking
 
 
 @dataclass(frozen=True, slots=True)

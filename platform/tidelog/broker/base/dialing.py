@@ -10,9 +10,9 @@ import scramp
 
 from tidelog.access.broker_user import BROKER_USER, broker_password
 from tidelog.access.credentials import MOST_ITERATIONS, ScramMechanism
-from tidelog.broker.base.blocking import Blocking
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.frames import LENGTH
+from tidelog.server.base.blocking import Blocking
 
 BrokerConnection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 # How long a connection may take; one that begins with TLS, or with a log-in, takes some messages more.

@@ -6,9 +6,9 @@ from typing import Any, Final, Self
 
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.access import AccessSettings
-from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol, any_authenticates
 from tidelog.log.base.keys import keys_of
 from tidelog.log.config.broker_keys import held
+from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol, any_authenticates
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from contextlib import suppress
 from uuid import UUID
 
 from tidelog.broker.base.batch_cache import BatchCache
-from tidelog.broker.base.blocking import Blocking
 from tidelog.broker.wire.errors import UnknownTopicIdError
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.base.shared_threads import Rounds
@@ -17,6 +16,7 @@ from tidelog.log.follow.tailing import Tailing
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
+from tidelog.server.base.blocking import Blocking
 
 logger = logging.getLogger(__name__)
 

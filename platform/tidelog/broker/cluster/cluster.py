@@ -6,7 +6,6 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 
-from tidelog.broker.base.blocking import Blocking
 from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.base.dialing import BrokerDialer
@@ -20,6 +19,7 @@ from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.delta import layout
 from tidelog.log.follow.tailing import Tailing
 from tidelog.log.lake import Lake
+from tidelog.server.base.blocking import Blocking
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from contextlib import suppress
 from enum import Enum
 from typing import Final
 
-from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.dialing import BrokerDialer, LoginFailedError
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.frames import LENGTH
 from tidelog.cluster.model import Listener, RegisteredBroker
 from tidelog.log.base.clock import Clock
+from tidelog.server.base.blocking import pause
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from tidelog.access.model import AclOperation, AclResource
 from tidelog.broker.base.batch_cache import BatchCache, BatchRun, Place
-from tidelog.broker.base.blocking import AT_ONCE, here, in_turns, turn
 from tidelog.broker.base.calls import Call, Encoded, Peer
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
@@ -23,6 +22,7 @@ from tidelog.broker.records.topic_codec import codec_of_topic
 from tidelog.broker.wire.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE
 from tidelog.broker.wire.fetch_answer import FetchAnswer, PartitionAnswer, Piece, encode_fetch
 from tidelog.log.base.errors import TidelogError
+from tidelog.server.base.blocking import AT_ONCE, here, in_turns, turn
 
 P = ParamSpec("P")
 R = TypeVar("R")

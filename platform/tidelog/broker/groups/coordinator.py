@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.context import Context
 from tidelog.broker.groups.decisions import Decisions, elsewhere
 from tidelog.broker.groups.desk import Action, Admit, Answers, Evict, GroupDesk, Joining
@@ -18,6 +17,7 @@ from tidelog.groups.model import Decision, Group, GroupPhase, GroupView
 from tidelog.groups.rules.members import check_group_id, evict_late, evict_silent, join, join_all
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError
+from tidelog.server.base.blocking import pause
 
 logger = logging.getLogger(__name__)
 

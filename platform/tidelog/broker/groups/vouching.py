@@ -9,13 +9,13 @@ import logging
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
-from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.context import Context
 from tidelog.broker.groups.desk import GroupDesk
 from tidelog.groups.member.heartbeats import HeartbeatTimers, Leases
 from tidelog.groups.model import Group
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError
+from tidelog.server.base.blocking import pause
 
 logger = logging.getLogger(__name__)
 

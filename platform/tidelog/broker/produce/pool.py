@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
 
-from tidelog.broker.base.blocking import pause, until_done
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
@@ -17,6 +16,7 @@ from tidelog.broker.produce.reading import Chunk
 from tidelog.broker.produce.request import ProducedBatch
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.base.request_ids import REQUEST
+from tidelog.server.base.blocking import pause, until_done
 
 logger = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from typing import Final
 
 from tidelog.broker.base.calls import Handlers
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.listener_settings import DEFAULT_MECHANISMS, ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.sasl.exchanges import MECHANISMS, OAUTHBEARER
 from tidelog.broker.sasl.login import ConnectionLogin, not_here
 from tidelog.broker.sasl.logins import Logins
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.server.base.listener_settings import DEFAULT_MECHANISMS, ListenerSettings
 
 SETTING: Final = "sasl.enabled.mechanisms"
 

@@ -11,15 +11,15 @@ from tidelog.access.identity import Identity
 from tidelog.access.token_settings import TokenSettings
 from tidelog.access.users import Users
 from tidelog.broker.base.access import BrokerAccess
-from tidelog.broker.base.blocking import Blocking, in_threads, pause
 from tidelog.broker.base.calls import Call
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import SaslSettings
 from tidelog.broker.sasl.exchanges import BearerExchange, Exchange, ExchangeStep
-from tidelog.broker.sasl.tries import FailedTries
 from tidelog.broker.wire.errors import LoginClosedError
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import AuthenticationError
+from tidelog.server.base.blocking import Blocking, in_threads, pause
+from tidelog.server.base.tries import FailedTries
 
 if TYPE_CHECKING:
     from tidelog.access.tokens import Tokens

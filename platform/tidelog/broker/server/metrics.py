@@ -11,9 +11,9 @@ from prometheus_client.registry import Collector
 from tidelog.access.quotas import Quota
 from tidelog.broker.base.meter import BrokerMeter, Durations
 from tidelog.broker.server.connections import Connections
-from tidelog.broker.server.listeners import Address, refusal
 from tidelog.broker.wire.errors import error_name
 from tidelog.metrics.serving import MetricsListener, Problem, Troubles
+from tidelog.server.base.listeners import Address, refusal
 
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 # What becomes of a hand-over: three that the committer says, none from it in time, and no connection to it.

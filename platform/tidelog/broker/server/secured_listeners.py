@@ -11,15 +11,15 @@ from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.access.credentials import ScramMechanism
 from tidelog.access.distinguished_names import subject_of
 from tidelog.access.principal_rules import NoPrincipalError, PrincipalRules
-from tidelog.broker.base.blocking import Blocking, pause
 from tidelog.broker.base.calls import Peer
 from tidelog.broker.base.dialing import BrokerDialer, BrokerLogin
-from tidelog.broker.base.listener_settings import ClientAuth, ListenerSettings, any_authenticates
 from tidelog.broker.base.settings import BrokerSettings
-from tidelog.broker.base.tls import ListenerTls
 from tidelog.broker.server.tls_handshake import Accepting
 from tidelog.broker.server.tls_listening import TlsServer
 from tidelog.log.base.clock import Clock
+from tidelog.server.base.blocking import Blocking, pause
+from tidelog.server.base.listener_settings import ClientAuth, ListenerSettings, any_authenticates
+from tidelog.server.base.tls import ListenerTls
 
 logger = logging.getLogger(__name__)
 

@@ -11,10 +11,10 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
-from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.calls import Peer
-from tidelog.broker.server.listeners import BACKLOG
 from tidelog.broker.server.tls_handshake import Accepting, PrincipalOf, TlsHandshake
+from tidelog.server.base.blocking import pause
+from tidelog.server.base.listeners import BACKLOG
 
 logger = logging.getLogger(__name__)
 

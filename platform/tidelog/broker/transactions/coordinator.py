@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.context import Context
 from tidelog.broker.transactions.errors import NotTransactionCoordinatorError
 from tidelog.groups.store.adapters import LoggedOffsets
@@ -21,6 +20,7 @@ from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import ConcurrentTransactionsError, TidelogError
 from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Distant
+from tidelog.server.base.blocking import pause
 from tidelog.transactions.model import Intent, Transactional, TransactionKey
 from tidelog.transactions.open_parts import OpenTransaction, Place
 from tidelog.transactions.part_rules import Ended, LateTransactionError, ProducerIdentity

@@ -79,8 +79,8 @@ def start(
     address = call.named_lake()
     _require(registry)
     # Arrow, the protocol and the log: heavy, and not needed for --help.
-    from tidelog.broker.server.listeners import parse_listener
     from tidelog.cli.broker.configuration import plan_of
+    from tidelog.server.base.listeners import parse_listener
 
     at = None if listener is None else parse_listener(listener)
     registry_at = None if registry is None else parse_listener(registry)

@@ -6,7 +6,6 @@ from typing import Final
 
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.settings import PLACES, BrokerSettings
-from tidelog.broker.server.listeners import Address
 from tidelog.cli.broker.config_file import read_config
 from tidelog.cli.broker.kafka_file import GivenSetting, Problems, TakenFile, take
 from tidelog.cli.broker.listener_config import addresses_of, advertised_of, inter_broker_of, listed, listeners_of
@@ -15,6 +14,7 @@ from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.keys import keys_of
 from tidelog.log.base.typed_values import nearest
 from tidelog.log.config.broker_keys import BROKER_KEYS
+from tidelog.server.base.listeners import Address
 
 # Where a broker listens without any configuration.
 DEFAULT_LISTENERS: Final = {"PLAINTEXT": ("127.0.0.1", 9092)}

@@ -4,19 +4,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tidelog.access.principal_rules import PrincipalRules
-from tidelog.broker.base.listener_settings import (
+from tidelog.cli.broker.kafka_file import Problems
+from tidelog.commands.failures import UsageProblemError
+from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.config.broker_keys import LISTENER_PREFIX
+from tidelog.server.base.listener_settings import (
     DEFAULT_MECHANISMS,
     ClientAuth,
     ListenerSettings,
     SecurityProtocol,
     TlsSettings,
 )
-from tidelog.broker.base.tls import VERSIONS
-from tidelog.broker.server.listeners import Address, ListenerError, parse_address
-from tidelog.cli.broker.kafka_file import Problems
-from tidelog.commands.failures import UsageProblemError
-from tidelog.log.base.errors import InvalidConfigError
-from tidelog.log.config.broker_keys import LISTENER_PREFIX
+from tidelog.server.base.listeners import Address, ListenerError, parse_address
+from tidelog.server.base.tls import VERSIONS
 
 MECHANISMS: Final = ("PLAIN", *DEFAULT_MECHANISMS, "OAUTHBEARER")
 # One file may configure brokers and the servers of HTTP beside them, whose settings are named in the same way.

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tidelog.broker.base.listener_settings import TlsSettings, any_authenticates
 from tidelog.cli.broker.config_file import read_config
 from tidelog.cli.broker.configuration import Given, given_by_environment, given_by_file, settings_of
 from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.registry.api.serving import RegistryServer
+from tidelog.server.base.listener_settings import TlsSettings, any_authenticates
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess
 

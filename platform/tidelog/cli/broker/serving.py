@@ -16,7 +16,6 @@ from prometheus_client.registry import Collector
 
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
-from tidelog.broker.server.listeners import shown
 from tidelog.broker.server.metrics import serve_metrics
 from tidelog.cli.broker.configuration import given_by_environment, given_by_file, planned_settings
 from tidelog.cli.broker.kafka_file import take
@@ -28,6 +27,7 @@ from tidelog.commands.logs import LimitedLines, logging_lines
 from tidelog.log.lake import Lake
 from tidelog.metrics.of_store import StoreMetrics, store_problem
 from tidelog.metrics.serving import Problem
+from tidelog.server.base.listeners import shown
 
 logger = logging.getLogger(__name__)
 

@@ -54,11 +54,11 @@ def start(
     address = call.named_lake()
     require("registry", *CONNECT_MODULES)
     # The API and the log: heavy, and not needed for --help.
-    from tidelog.broker.server.listeners import parse_listener, shown
     from tidelog.cli.connect.worker_file import read_worker_file
     from tidelog.commands.logs import logging_lines
     from tidelog.connect.api.rest_server import ConnectServer
     from tidelog.log.lake import Lake
+    from tidelog.server.base.listeners import parse_listener, shown
 
     own = read_worker_file(config, authenticate=authenticate)
     with ExitStack() as ends:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.cli.broker.config_file import read_config
 from tidelog.cli.broker.configuration import given_by_file, settings_of
 from tidelog.cli.broker.registry_serving import http_settings
@@ -11,6 +10,7 @@ from tidelog.commands.failures import UsageProblemError
 from tidelog.connect.config.providers import ConfigProviders
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.runtime.worker_settings import WorkerSettings
+from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess
 

@@ -30,13 +30,13 @@ def console(
     address = call.named_lake()
     require("console", "prometheus_client", "scramp", "starlette", "uvicorn")
     # The server and the log: heavy, and not needed for --help.
-    from tidelog.broker.server.listeners import parse_listener, shown
     from tidelog.cli.broker.registry_serving import given_settings, http_settings
     from tidelog.console.base.console import ConsoleSettings
     from tidelog.console.live.sampler import Sampler
     from tidelog.console.metrics import ConsoleMetrics
     from tidelog.console.server import ConsoleServer
     from tidelog.log.lake import Lake
+    from tidelog.server.base.listeners import parse_listener, shown
 
     own = http_settings(given_settings(served.config, os.environ), "console", authenticate=served.authenticate)
     lines = logging_lines(call.log_format, call.log_level)

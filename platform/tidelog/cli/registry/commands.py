@@ -36,10 +36,10 @@ def start(
     address = call.named_lake()
     require("registry", *REGISTRY_MODULES)
     # The API and the log: heavy, and not needed for --help.
-    from tidelog.broker.server.listeners import parse_listener, shown
     from tidelog.cli.broker.registry_serving import given_settings, new_registry
     from tidelog.commands.logs import logging_lines
     from tidelog.log.lake import Lake
+    from tidelog.server.base.listeners import parse_listener, shown
 
     given = given_settings(served.config, os.environ)
     with logging_lines(call.log_format, call.log_level), Lake(address, options=call.store) as lake, ExitStack() as ends:

@@ -6,7 +6,6 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.connect.api.metrics import WorkerMetrics
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.rest_app import RestApp
@@ -15,6 +14,7 @@ from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.connect.store.health import all_troubles, health_of
 from tidelog.log.lake import Lake
+from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
 from tidelog.server.requests import JSON

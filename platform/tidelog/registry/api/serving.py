@@ -3,12 +3,12 @@
 import logging
 from collections.abc import Callable, Iterable
 
-from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.registry.api.app import V1, RegistryApp
 from tidelog.registry.api.metrics import RegistryMetrics
 from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
 from tidelog.server.serving import HttpServer

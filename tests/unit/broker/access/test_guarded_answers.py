@@ -16,11 +16,11 @@ from tidelog.access.state import AccessState
 from tidelog.broker.access import guard
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.calls import Call, Peer
-from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.errors import UnacknowledgedError
 from tidelog.broker.wire.hand_over import Fate, decode_answer
 from tidelog.groups.model import CommittedOffset, Decision
+from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol
 
 ALICE, ROOT = "User:alice", "User:root"
 TOPIC, GROUP, CLUSTER = AclResource.TOPIC, AclResource.GROUP, AclResource.CLUSTER

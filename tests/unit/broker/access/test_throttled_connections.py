@@ -9,11 +9,11 @@ from support.broker_connections import Client, FakeClock, Handler, connections, 
 from support.virtual_loop import run_virtually
 
 from tidelog.access.quotas import DEFAULT, Entity, Quota
-from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.calls import Encoded
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.fetch_answer import FetchAnswer, PartitionAnswer, encode_fetch
 from tidelog.broker.wire.produce_answer import produce_answer, throttle_at
+from tidelog.server.base.blocking import pause
 
 PRODUCE, FETCH, LIST_GROUPS = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_GROUPS
 LIMIT = 500_000

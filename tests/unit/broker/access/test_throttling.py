@@ -12,10 +12,10 @@ from support.broker_requests import SETTINGS
 from tidelog.access.quotas import DEFAULT, Entity, Quota
 from tidelog.broker.access import throttling
 from tidelog.broker.access.throttling import MOST_ENTITIES, Throttling, counted
-from tidelog.broker.base.blocking import in_threads
 from tidelog.broker.base.calls import Call, Encoded, Peer
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.broker.wire.codec import encode, has_throttle_time
+from tidelog.server.base.blocking import in_threads
 
 PEER = Peer(principal="User:alice")
 OF_ALICE = Entity("alice")

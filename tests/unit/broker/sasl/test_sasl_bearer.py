@@ -12,11 +12,11 @@ from tidelog.access.authenticator import Authenticator
 from tidelog.access.public_keys import PublicKeys
 from tidelog.access.token_settings import TokenSettings
 from tidelog.access.tokens import Tokens
-from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.sasl.handlers import new_logins
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol
 
 NONE, ILLEGAL_STATE, FAILED = 0, 34, 58
 PUBLISHED = Issuer()

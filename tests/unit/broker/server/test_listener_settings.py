@@ -3,8 +3,8 @@
 import pytest
 
 from tidelog.broker.base.access import AccessSettings
-from tidelog.broker.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings
 from tidelog.broker.base.settings import BrokerSettings
+from tidelog.server.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings
 
 PLAINTEXT = ListenerSettings("127.0.0.1", 0)
 _TLS = TlsSettings("broker.pem")

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tidelog.broker.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings
 from tidelog.cli.broker.config_file import read_config
 from tidelog.cli.broker.configuration import given_by_environment, given_by_file, planned_settings, settings_of
 from tidelog.cli.broker.plan import BrokerPlan
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.properties import properties
+from tidelog.server.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings
 
 SSL, SASL_SSL, PLAINTEXT = SecurityProtocol.SSL, SecurityProtocol.SASL_SSL, SecurityProtocol.PLAINTEXT
 TWO = """

@@ -6,7 +6,6 @@ import pytest
 from support.cli_calls import answer, cli, done, refused
 from support.kafka_files import typical
 
-from tidelog.broker.base.listener_settings import ClientAuth, SecurityProtocol
 from tidelog.cli.broker.configuration import checked, given_by_file, settings_of
 from tidelog.cli.broker.kafka_file import KeyOutcome, take
 from tidelog.cli.broker.lake_keys import take_lake_keys
@@ -17,6 +16,7 @@ from tidelog.log.config.kafka_brokers import PASSED_OVER
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.log.lake import Lake
+from tidelog.server.base.listener_settings import ClientAuth, SecurityProtocol
 
 # All keys of `AbstractKafkaConfig.CONFIG_DEF` of Kafka 4.1.2.
 KAFKAS = (Path(__file__).parents[3] / "support/kafka_files/broker_keys_4.1.2.txt").read_text().split()

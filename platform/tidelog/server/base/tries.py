@@ -22,7 +22,7 @@ class _Failures:
 
 
 class FailedTries:
-    """Failures by address, forgotten evenly: `per_minute` of them within a minute. For the loop's thread."""
+    """Failures by address, forgotten evenly: `per_minute` of them within a minute. For one thread at a time."""
 
     def __init__(self, per_minute: int, clock: Clock) -> None:
         self._most = per_minute

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tidelog.broker.base.blocking import in_turns, pause
+from tidelog.server.base.blocking import in_turns, pause
 
 
 def test_a_pause_that_is_given_up_as_it_ends_says_nothing():

@@ -3,7 +3,7 @@
 import pytest
 from support.broker_connections import FakeClock
 
-from tidelog.broker.sasl.tries import MOST_ADDRESSES, FailedTries, network_of
+from tidelog.server.base.tries import MOST_ADDRESSES, FailedTries, network_of
 
 
 def test_so_many_failures_within_a_minute_and_no_more():

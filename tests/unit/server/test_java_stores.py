@@ -6,7 +6,7 @@ from cryptography.x509 import load_pem_x509_certificates
 from support.certificates import Authority
 from support.java_stores import PASSWORD, jks, pkcs12, trusting
 
-from tidelog.broker.base.java_stores import StoreError, is_store, pem_of
+from tidelog.server.base.java_stores import StoreError, is_store, pem_of
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from typing import IO, Final
 from cryptography.x509 import Certificate, load_pem_x509_certificates
 
 from tidelog.access.distinguished_names import rfc_2253
-from tidelog.broker.base.java_stores import StoreError, is_store, pem_of
-from tidelog.broker.base.listener_settings import ClientAuth, TlsSettings
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.server.base.java_stores import StoreError, is_store, pem_of
+from tidelog.server.base.listener_settings import ClientAuth, TlsSettings
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("tidelog.broker.base.tls")  # where its lines are looked for
 
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _VERIFY: Final = {
@@ -34,7 +34,7 @@ class TlsError(InvalidConfigError):
 
 
 class ListenerTls:
-    """The contexts of one listener: of its clients' connections, and of this broker's to other brokers' listener.
+    """The contexts of one listener: of its clients' connections, and of a broker's to other brokers' listener.
 
     They are replaced, never changed: a connection keeps what it began with. Raises `TlsError`. `look` is for any
     thread, one at a time; `server` and `client` for all.
@@ -53,7 +53,7 @@ class ListenerTls:
         """Read the files again if they have changed; whether what they hold is in force.
 
         Files that are broken, or whose certificate has expired while the one in use has not, change nothing; the
-        broker's log says so once.
+        log says so once.
         """
         versions = _versions(self.settings)
         if versions == self._seen:
