@@ -11,8 +11,8 @@ from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 from tidelog.metrics.lake_metrics import LakeMetrics
-from tidelog.metrics.serving import MetricsListener
 from tidelog.operations.snapshots import SnapshotReader
+from tidelog.server.process.metrics_listener import MetricsListener
 
 _SCRAPES = 10
 _MOST_S = 1.0

@@ -16,9 +16,9 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from tidelog.commands.kafka_habits import hints
-from tidelog.commands.logs import lines_to_stderr
 from tidelog.commands.terminal import say, shows_unicode
 from tidelog.log.base.errors import TidelogError
+from tidelog.server.process.logs import lines_to_stderr
 
 FAILED = 1
 WRONG_USAGE = 2

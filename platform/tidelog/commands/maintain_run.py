@@ -9,16 +9,16 @@ import typer
 
 from tidelog.commands.failures import FAILED, complain
 from tidelog.commands.lake_upkeep import LakeUpkeep
-from tidelog.commands.logs import logging_lines
 from tidelog.commands.maintain_counts import RunCounts
 from tidelog.commands.maintain_options import MaintainOptions, MaintenancePart
-from tidelog.commands.metrics_option import metrics_served
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, note, print_json, say, table
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.extras import require
 from tidelog.retention.report import MaintenanceReport
 from tidelog.retention.scheduling import run_every
+from tidelog.server.process.logs import logging_lines
+from tidelog.server.process.serving import metrics_served
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake

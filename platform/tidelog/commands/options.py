@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import typer
 
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.logs import LogFormat, LogLevel
 from tidelog.log.base.environment import LAKE_VARIABLE
+from tidelog.server.process.logs import LogFormat, LogLevel
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake

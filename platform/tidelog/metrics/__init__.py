@@ -1,1 +1,1 @@
-"""tidelog.metrics: what a lake and its processes tell Prometheus."""
+"""tidelog.metrics: what a lake tells Prometheus."""

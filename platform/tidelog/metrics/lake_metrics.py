@@ -10,8 +10,8 @@ from tidelog.cluster.model import BrokerState
 from tidelog.log.lake import Lake
 from tidelog.metrics.of_groups import group_metrics
 from tidelog.metrics.of_topics import topic_metrics
-from tidelog.metrics.text import add
 from tidelog.operations.snapshots import LakeSnapshot, SnapshotReader
+from tidelog.server.process.metrics_text import add
 
 # Brokers by id, each with its addresses.
 Brokers = Mapping[int, Sequence[tuple[str, int]]]

@@ -10,9 +10,9 @@ from typing import Final
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from tidelog.groups.model import GroupPhase, Member
-from tidelog.metrics.text import add
 from tidelog.operations.groups import GroupDescription, PartitionLag, describe_group
 from tidelog.operations.snapshots import LakeSnapshot
+from tidelog.server.process.metrics_text import add
 
 # Phases of a group as GroupMetadataManager counts them.
 _PHASES: Final = {

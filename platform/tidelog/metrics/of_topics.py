@@ -10,9 +10,9 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 
 from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.log.state.descriptions import describe
-from tidelog.metrics.text import add
 from tidelog.operations.snapshots import LakeSnapshot
 from tidelog.operations.topics import live_files
+from tidelog.server.process.metrics_text import add
 
 
 def topic_metrics(snapshot: LakeSnapshot, cluster: str, defaults: LakeConfig) -> Iterator[Metric]:

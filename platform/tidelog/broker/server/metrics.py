@@ -12,8 +12,6 @@ from tidelog.access.quotas import Quota
 from tidelog.broker.base.meter import BrokerMeter, Durations
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.wire.errors import error_name
-from tidelog.metrics.serving import MetricsListener, Problem, Troubles
-from tidelog.server.base.listeners import Address, refusal
 
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 # What becomes of a hand-over: three that the committer says, none from it in time, and no connection to it.
@@ -177,13 +175,3 @@ def _add_times(times: GaugeMetricFamily, count: GaugeMetricFamily, api: str, dur
     for quantile, ms in durations.quantiles(QUANTILES).items():
         times.add_metric([api, str(quantile)], ms)
     count.add_metric([api], durations.count)
-
-
-def serve_metrics(
-    address: Address, *collectors: Collector, problem: Problem = lambda: None, troubles: Troubles = tuple
-) -> MetricsListener:
-    """Serve a process's metrics and health at an address. Raises `ListenerError`."""
-    try:
-        return MetricsListener(address, *collectors, problem=problem, troubles=troubles)
-    except OSError as e:
-        raise refusal(address, e) from e

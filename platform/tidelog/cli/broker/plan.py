@@ -6,7 +6,7 @@ from typing import Self
 
 import orjson
 
-from tidelog.commands.logs import LogFormat, LogLevel
+from tidelog.server.process.logs import LogFormat, LogLevel
 
 
 @dataclass(frozen=True, slots=True)

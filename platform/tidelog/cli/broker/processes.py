@@ -12,10 +12,10 @@ from itertools import pairwise
 from tidelog.cli.broker.kafka_file import take
 from tidelog.cli.broker.lake_keys import tell_of_file
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
-from tidelog.commands.logs import logging_lines
 from tidelog.log.base.backoff import Backoff
 from tidelog.log.base.errors import TidelogError
 from tidelog.server.base.listeners import parse_address
+from tidelog.server.process.logs import logging_lines
 
 logger = logging.getLogger(__name__)
 

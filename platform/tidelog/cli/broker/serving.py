@@ -16,18 +16,18 @@ from prometheus_client.registry import Collector
 
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
-from tidelog.broker.server.metrics import serve_metrics
 from tidelog.cli.broker.configuration import given_by_environment, given_by_file, planned_settings
 from tidelog.cli.broker.kafka_file import take
 from tidelog.cli.broker.lake_keys import take_lake_keys, tell_of_file
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
 from tidelog.cli.broker.processes import KeptProcess
-from tidelog.commands.logs import LimitedLines, logging_lines
 from tidelog.log.lake import Lake
-from tidelog.metrics.of_store import StoreMetrics, store_problem
-from tidelog.metrics.serving import Problem
 from tidelog.server.base.listeners import shown
+from tidelog.server.process.logs import LimitedLines, logging_lines
+from tidelog.server.process.metrics_listener import Problem
+from tidelog.server.process.serving import metrics_served
+from tidelog.server.process.store_metrics import store_problem
 
 logger = logging.getLogger(__name__)
 
@@ -96,22 +96,19 @@ async def _serve(
     try:
         await broker.start()
         collectors: list[Collector] = [*broker.metrics()]
-        metrics = registry = None
+        registry = None
         if plan.registry is not None:
             registry = await _registry(lake, plan, ends, collectors)
-        if plan.metrics is not None:
-            collectors.append(StoreMetrics(lake.storage))
-            metrics = ends.enter_context(
-                serve_metrics(plan.metrics, *collectors, problem=_problem(lake, broker))
-            ).address
+        at = plan.metrics and shown(plan.metrics)
+        metrics = ends.enter_context(metrics_served(at, lake, *collectors, problem=_problem(lake, broker)))
         lines.fields["broker"] = str(broker.id)
         # What is there now stays: a collection of garbage need not look at it again and again.
         gc.collect()
         gc.freeze()
-        at = {name: shown(address) for name, address in broker.addresses.items()}
-        first, *others = at.values()
-        told = at if others or "PLAINTEXT" not in at else {}
-        line = ReadyLine(broker.id, first, lake.uri, metrics and shown(metrics), told, registry, plan.maintain)
+        addresses = {name: shown(address) for name, address in broker.addresses.items()}
+        first, *others = addresses.values()
+        told = addresses if others or "PLAINTEXT" not in addresses else {}
+        line = ReadyLine(broker.id, first, lake.uri, metrics, told, registry, plan.maintain)
         where = ",".join(f"{name}://{address}" for name, address in told.items()) or first
         logger.info("Broker started: listener=%s lake=%s rack=%s", where, line.lake, settings.rack or "-")
         if (follows := lake.follows()) is not None:

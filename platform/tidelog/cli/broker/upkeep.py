@@ -13,12 +13,12 @@ from tidelog.cli.broker.configuration import planned_settings
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.plan import BrokerPlan
 from tidelog.cli.broker.turns import Turn
-from tidelog.commands.logs import logging_lines
 from tidelog.commands.maintain_options import MaintainOptions
 from tidelog.commands.maintain_run import maintain_lake
 from tidelog.commands.options import Session
 from tidelog.log.lake import Lake
 from tidelog.retention.report import MaintenanceReport
+from tidelog.server.process.logs import logging_lines
 
 # By its name, not the module's, which is __main__ in a process of its own.
 logger = logging.getLogger("tidelog.cli.broker.upkeep")

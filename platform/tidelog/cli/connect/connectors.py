@@ -9,10 +9,11 @@ import typer
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.http_server import HostNames, say_ready, serve_until_signal
-from tidelog.commands.metrics_option import MetricsAt, metrics_served
+from tidelog.commands.metrics_option import MetricsAt
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, table
 from tidelog.log.base.extras import require
+from tidelog.server.process.serving import metrics_served
 
 connectors = family("Run connectors, with Kafka Connect's REST API.")
 
@@ -55,10 +56,10 @@ def start(
     require("registry", *CONNECT_MODULES)
     # The API and the log: heavy, and not needed for --help.
     from tidelog.cli.connect.worker_file import read_worker_file
-    from tidelog.commands.logs import logging_lines
     from tidelog.connect.api.rest_server import ConnectServer
     from tidelog.log.lake import Lake
     from tidelog.server.base.listeners import parse_listener, shown
+    from tidelog.server.process.logs import logging_lines
 
     own = read_worker_file(config, authenticate=authenticate)
     with ExitStack() as ends:

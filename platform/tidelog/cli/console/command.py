@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from tidelog.commands.http_server import HttpServerOptions, say_ready, serve_until_signal
-from tidelog.commands.logs import logging_lines
-from tidelog.commands.metrics_option import metrics_served
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
+from tidelog.server.process.logs import logging_lines
+from tidelog.server.process.serving import metrics_served
 
 
 def console(

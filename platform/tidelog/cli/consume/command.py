@@ -10,12 +10,12 @@ from tidelog.cli.consume.offsets import Span, parse_span
 from tidelog.cli.records.escapes import unescape
 from tidelog.cli.registry.opening import RegistryOptions, opened_client
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.metrics_option import metrics_served
 from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import note
 from tidelog.log.base.extras import require
 from tidelog.registry.modules import REGISTRY_MODULES
+from tidelog.server.process.serving import metrics_served
 
 if TYPE_CHECKING:
     from tidelog.cli.consume.output import Printer

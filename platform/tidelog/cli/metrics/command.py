@@ -7,11 +7,11 @@ from typing import Annotated
 import orjson
 import typer
 
-from tidelog.commands.logs import logging_lines
-from tidelog.commands.metrics_option import metrics_served
 from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
 from tidelog.log.base.extras import require
+from tidelog.server.process.logs import logging_lines
+from tidelog.server.process.serving import metrics_served
 
 
 def metrics(
@@ -51,8 +51,8 @@ def metrics(
     require("broker", "prometheus_client")
     # Heavy, and not needed for --help.
     from tidelog.metrics.lake_metrics import LakeMetrics
-    from tidelog.metrics.text import rendered
     from tidelog.operations.snapshots import SnapshotReader
+    from tidelog.server.process.metrics_text import rendered
 
     with call.open_lake() as lake, SnapshotReader(lake, age) as reader:
         reader.read()  # what can't be looked at is refused at once

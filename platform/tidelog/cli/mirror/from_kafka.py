@@ -10,12 +10,12 @@ import typer
 
 from tidelog.cli.mirror.options import KafkaOptions, kafka_servers, mirror_metrics_served
 from tidelog.commands.failures import FAILED, UsageProblemError
-from tidelog.commands.logs import logging_lines
 from tidelog.commands.mirror_options import TwoLakes
 from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import print_json, say
 from tidelog.log.base.extras import require
+from tidelog.server.process.logs import logging_lines
 
 if TYPE_CHECKING:
     from tidelog.mirror.kafka.kafka_mirror import KafkaMirror

@@ -10,10 +10,10 @@ import typer
 
 from tidelog.cli.broker.config_file import read_config
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.metrics_option import metrics_served
 from tidelog.commands.mirror_options import KAFKA
 from tidelog.commands.options import pairs
 from tidelog.log.base.extras import require
+from tidelog.server.process.serving import metrics_served
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake

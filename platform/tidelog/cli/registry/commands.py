@@ -9,10 +9,10 @@ import typer
 
 from tidelog.commands.declare import command, family
 from tidelog.commands.http_server import HttpServerOptions, say_ready, serve_until_signal
-from tidelog.commands.metrics_option import metrics_served
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
 from tidelog.registry.modules import REGISTRY_MODULES
+from tidelog.server.process.serving import metrics_served
 
 registries = family("Run a schema registry over a lake, in Confluent's API.")
 
@@ -37,9 +37,9 @@ def start(
     require("registry", *REGISTRY_MODULES)
     # The API and the log: heavy, and not needed for --help.
     from tidelog.cli.broker.registry_serving import given_settings, new_registry
-    from tidelog.commands.logs import logging_lines
     from tidelog.log.lake import Lake
     from tidelog.server.base.listeners import parse_listener, shown
+    from tidelog.server.process.logs import logging_lines
 
     given = given_settings(served.config, os.environ)
     with logging_lines(call.log_format, call.log_level), Lake(address, options=call.store) as lake, ExitStack() as ends:

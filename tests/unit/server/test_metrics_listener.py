@@ -9,7 +9,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from tidelog.log.base.errors import StorageUnavailableError
-from tidelog.metrics.serving import MetricsListener
+from tidelog.server.process.metrics_listener import MetricsListener
 
 
 class _One(Collector):

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
-from tidelog.metrics.text import add, rendered
+from tidelog.server.process.metrics_text import add, rendered
 
 
 def read(text):

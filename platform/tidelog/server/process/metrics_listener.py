@@ -14,9 +14,9 @@ from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
 from tidelog.log.base.errors import TidelogError
-from tidelog.metrics.text import CONTENT_TYPE, rendered
+from tidelog.server.base.listeners import Address
+from tidelog.server.process.metrics_text import CONTENT_TYPE, rendered
 
-Address = tuple[str, int]
 # Why a process can't do its work now; None while it can.
 Problem = Callable[[], str | None]
 # What is not well with the work of a process that serves all the same, in words.

@@ -8,8 +8,8 @@ import re
 import pytest
 from support.logs import FakeClock
 
-from tidelog.commands.logs import MOST_A_MINUTE, JsonLines, LimitedLines, TextLines, logging_lines
 from tidelog.log.base.request_ids import MOST_CHARACTERS, REQUEST, RequestId
+from tidelog.server.process.logs import MOST_A_MINUTE, JsonLines, LimitedLines, TextLines, logging_lines
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 logger = logging.getLogger("tidelog.test")
