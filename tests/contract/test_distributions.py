@@ -49,6 +49,7 @@ NEEDS_EXTRAS = (
     "tidelog.access.tokens",
     "tidelog.broker",
     "tidelog.cli.broker",
+    "tidelog.cli.serving",
 )
 
 

@@ -34,7 +34,7 @@ PRELOADED: Final = (
     "pandas",  # pyarrow imports it with the first value that it converts
     "support.cluster_processes",
     "tidelog.cli.broker.processes",
-    "tidelog.cli.broker.registry_serving",
+    "tidelog.cli.serving.registry_serving",
     "tidelog.cli.broker.serving",
     "tidelog.cli.main",
     "tidelog.console.server",

@@ -21,7 +21,7 @@ from typing import Any
 
 from support.nursery import run_forked
 
-from tidelog.cli.broker.configuration import given_by_file, settings_of
+from tidelog.cli.serving.configuration import given_by_file, settings_of
 from tidelog.log.base.properties import properties
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -79,7 +79,7 @@ def start(
     address = call.named_lake()
     _require(registry)
     # Arrow, the protocol and the log: heavy, and not needed for --help.
-    from tidelog.cli.broker.configuration import plan_of
+    from tidelog.cli.broker.planning import plan_of
     from tidelog.server.base.listeners import parse_listener
 
     at = None if listener is None else parse_listener(listener)
@@ -142,9 +142,9 @@ def check_config(
     It needs no lake and starts nothing. A file with mistakes gets one error that names all of them, and exit code 2.
     """
     _require(None)
-    from tidelog.cli.broker.config_file import read_config
-    from tidelog.cli.broker.configuration import checked
     from tidelog.cli.broker.views import keys_json, keys_table
+    from tidelog.cli.serving.config_file import read_config
+    from tidelog.cli.serving.configuration import checked
 
     _, taken = checked({}, read_config(file), file)
     if call.as_json:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 
-from tidelog.cli.broker.kafka_file import TakenFile
+from tidelog.cli.serving.kafka_file import TakenFile
 from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.log.lake import Lake
 

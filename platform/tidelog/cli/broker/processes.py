@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from tidelog.cli.broker.kafka_file import take
 from tidelog.cli.broker.lake_keys import tell_of_file
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
+from tidelog.cli.serving.kafka_file import take
 from tidelog.log.base.backoff import Backoff
 from tidelog.log.base.errors import TidelogError
 from tidelog.server.base.listeners import parse_address

@@ -16,12 +16,13 @@ from prometheus_client.registry import Collector
 
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
-from tidelog.cli.broker.configuration import given_by_environment, given_by_file, planned_settings
-from tidelog.cli.broker.kafka_file import take
 from tidelog.cli.broker.lake_keys import take_lake_keys, tell_of_file
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
+from tidelog.cli.broker.planning import planned_settings
 from tidelog.cli.broker.processes import KeptProcess
+from tidelog.cli.serving.configuration import given_by_environment, given_by_file
+from tidelog.cli.serving.kafka_file import take
 from tidelog.log.lake import Lake
 from tidelog.server.base.listeners import shown
 from tidelog.server.process.logs import LimitedLines, logging_lines
@@ -139,7 +140,7 @@ async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack, collectors: "
 
     Its metrics are added to `collectors`.
     """
-    from tidelog.cli.broker.registry_serving import new_registry, served
+    from tidelog.cli.serving.registry_serving import new_registry, served
 
     assert plan.registry is not None  # the caller looks
     given = given_by_file(plan.config, plan.config_path) | given_by_environment(os.environ)

@@ -9,9 +9,9 @@ import signal
 import sys
 from typing import Final
 
-from tidelog.cli.broker.configuration import planned_settings
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.plan import BrokerPlan
+from tidelog.cli.broker.planning import planned_settings
 from tidelog.cli.broker.turns import Turn
 from tidelog.commands.maintain_options import MaintainOptions
 from tidelog.commands.maintain_run import maintain_lake

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from tidelog.cli.broker.kafka_file import KeyRow
+from tidelog.cli.serving.kafka_file import KeyRow
 from tidelog.cluster.model import ClusterState, RegisteredBroker
 from tidelog.commands.terminal import DASH, table
 

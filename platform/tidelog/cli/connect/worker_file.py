@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from tidelog.cli.broker.config_file import read_config
-from tidelog.cli.broker.configuration import given_by_file, settings_of
-from tidelog.cli.broker.registry_serving import http_settings
+from tidelog.cli.serving.config_file import read_config
+from tidelog.cli.serving.configuration import given_by_file, settings_of
+from tidelog.cli.serving.registry_serving import http_settings
 from tidelog.commands.failures import UsageProblemError
 from tidelog.connect.config.providers import ConfigProviders
 from tidelog.connect.data.errors import ConnectError

@@ -30,7 +30,7 @@ def console(
     address = call.named_lake()
     require("console", "prometheus_client", "scramp", "starlette", "uvicorn")
     # The server and the log: heavy, and not needed for --help.
-    from tidelog.cli.broker.registry_serving import given_settings, http_settings
+    from tidelog.cli.serving.registry_serving import given_settings, http_settings
     from tidelog.console.base.console import ConsoleSettings
     from tidelog.console.live.sampler import Sampler
     from tidelog.console.metrics import ConsoleMetrics

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from tidelog.cli.broker.config_file import read_config
+from tidelog.cli.serving.config_file import read_config
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.mirror_options import KAFKA
 from tidelog.commands.options import pairs

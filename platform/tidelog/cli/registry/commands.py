@@ -36,7 +36,7 @@ def start(
     address = call.named_lake()
     require("registry", *REGISTRY_MODULES)
     # The API and the log: heavy, and not needed for --help.
-    from tidelog.cli.broker.registry_serving import given_settings, new_registry
+    from tidelog.cli.serving.registry_serving import given_settings, new_registry
     from tidelog.log.lake import Lake
     from tidelog.server.base.listeners import parse_listener, shown
     from tidelog.server.process.logs import logging_lines

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tidelog.broker.base.settings import PLACES, Bounds
-from tidelog.cli.broker.configuration import VARIABLES, given_by_environment, settings_of
+from tidelog.cli.serving.configuration import VARIABLES, given_by_environment, settings_of
 from tidelog.log.base.typed_values import Flag
 from tidelog.log.config.broker_keys import DESCRIBED, OTHERS
 

@@ -6,9 +6,9 @@ import pytest
 from support.cli_calls import answer, cli, done, refused
 from support.kafka_files import typical
 
-from tidelog.cli.broker.configuration import checked, given_by_file, settings_of
-from tidelog.cli.broker.kafka_file import KeyOutcome, take
 from tidelog.cli.broker.lake_keys import take_lake_keys
+from tidelog.cli.serving.configuration import checked, given_by_file, settings_of
+from tidelog.cli.serving.kafka_file import KeyOutcome, take
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.properties import properties
 from tidelog.log.config.broker_keys import BROKER_KEYS

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tidelog.cli.broker.config_file import read_config
-from tidelog.cli.broker.configuration import Given, given_by_environment, given_by_file, settings_of
+from tidelog.cli.serving.config_file import read_config
+from tidelog.cli.serving.configuration import Given, given_by_environment, given_by_file, settings_of
 from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.registry.api.serving import RegistryServer

@@ -6,10 +6,8 @@ from typing import Final
 
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.settings import PLACES, BrokerSettings
-from tidelog.cli.broker.config_file import read_config
-from tidelog.cli.broker.kafka_file import GivenSetting, Problems, TakenFile, take
-from tidelog.cli.broker.listener_config import addresses_of, advertised_of, inter_broker_of, listed, listeners_of
-from tidelog.cli.broker.plan import BrokerPlan
+from tidelog.cli.serving.kafka_file import GivenSetting, Problems, TakenFile, take
+from tidelog.cli.serving.listener_config import addresses_of, advertised_of, inter_broker_of, listed, listeners_of
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.keys import keys_of
 from tidelog.log.base.typed_values import nearest
@@ -104,39 +102,6 @@ def checked(
     if listener is not None and "listeners" in given:
         taken.problems.add(f"{given['listeners'].said}, and --listener is given, too. Give one of them.")
     return settings_of(given, None if listener is None else {"PLAINTEXT": listener}, taken.problems), taken
-
-
-def plan_of(
-    lake: str,
-    environment: Mapping[str, str],
-    listener: Address | None,
-    config_path: str | None,
-    broker_id: int | None,
-    rack: str | None,
-    metrics: Address | None,
-    store: Mapping[str, str],
-) -> BrokerPlan:
-    """A broker as its command's options, its file and the environment have it. Raises `UsageProblemError`."""
-    config, path = ({}, "") if config_path is None else (read_config(config_path), config_path)
-    settings, taken = checked(environment, config, path, listener)
-    taken.problems.refuse()
-    return BrokerPlan(
-        lake,
-        {name: (one.host, one.port) for name, one in settings.listeners.items()},
-        settings.id if broker_id is None else broker_id,
-        settings.rack if rack is None else rack,
-        metrics,
-        store,
-        settings.advertised,
-        config,
-        path,
-    )
-
-
-def planned_settings(plan: BrokerPlan, environment: Mapping[str, str]) -> BrokerSettings:
-    """The settings of a broker that was planned. Raises `UsageProblemError`."""
-    given = given_by_file(plan.config, plan.config_path) | given_by_environment(environment)
-    return replace(settings_of(given, plan.listeners), id=plan.id, rack=plan.rack, advertised=plan.advertised)
 
 
 def _broker_id(given: Given) -> int | None:

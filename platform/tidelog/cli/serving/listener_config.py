@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tidelog.access.principal_rules import PrincipalRules
-from tidelog.cli.broker.kafka_file import Problems
+from tidelog.cli.serving.kafka_file import Problems
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.config.broker_keys import LISTENER_PREFIX
