@@ -3,11 +3,13 @@
 import pytest
 from tidy_imports import (
     FLOORS,
+    IMPORT_BROKERS,
     LAYER,
     bare_folder_imports,
     climbing_imports,
     floor_of,
     import_cycle,
+    imports_of_brokers,
     mutual_folders,
     part_of,
     words_of_faces,
@@ -39,6 +41,15 @@ def test_operations_know_no_face():
     bad = "from prometheus_client.core import Metric\ndef f():\n    import typer"
     assert [line for line, _ in words_of_faces(parse(bad, "tidelog.operations.groups"))] == [1, 3]
     assert list(words_of_faces(parse(bad, "tidelog.metrics.of_groups"))) == []
+
+
+def test_no_face_imports_brokers_without_a_reason():
+    assert complaints(imports_of_brokers, package_sources()) == []
+    users = {source.module.rpartition(".")[0] for source in package_sources() if "tidelog.broker." in source.text}
+    assert IMPORT_BROKERS.keys() - users == set()
+    bad = "def f():\n    from tidelog.broker.broker import Broker"
+    assert [line for line, _ in imports_of_brokers(parse(bad, "tidelog.cli.console.command"))] == [2]
+    assert list(imports_of_brokers(parse(bad, "tidelog.cli.broker.serving"))) == []
 
 
 def climbing(source):
@@ -131,6 +142,8 @@ def test_no_modules_import_each_other_in_a_circle():
         ("tidelog.connect.store.group_offsets", "def f():\n    from tidelog.admin.client import AdminClient"),
         ("tidelog.console.upkeep.transactions", "from tidelog.admin.enums import ConfigSource"),
         ("tidelog.clients.producer.producer", "import pyspark_tidelog"),
+        ("tidelog.server.process.serving", "from tidelog.commands.options import Session"),
+        ("tidelog.server.logins", "from tidelog.broker.base.settings import BrokerSettings"),
     ],
 )
 def test_a_wrong_way_import_is_found(module, text):

@@ -32,6 +32,11 @@ FACES_LIBRARIES = frozenset(
 )
 # Rooms for users alone: what else asks what they ask, asks operations.
 USERS_ROOMS = frozenset({"admin"})
+# Folders that import brokers, and why.
+IMPORT_BROKERS: Mapping[str, str] = {
+    "tidelog.cli.broker": "starts brokers",
+    "tidelog.cli.serving": "reads the settings of brokers, of which servers of HTTP have some",
+}
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
 
 
@@ -69,6 +74,14 @@ def words_of_faces(source: Source) -> Iterator[tuple[int, str]]:
         for line, name in imports(source):
             if name.partition(".")[0] in FACES_LIBRARIES:
                 yield line, f"operations import {name}: give a plain value, and let the face translate it"
+
+
+def imports_of_brokers(source: Source) -> Iterator[tuple[int, str]]:
+    """Imports of brokers by a folder that is no part of them and has no reason."""
+    if part_of(source.module) != "broker" and source.module.rpartition(".")[0] not in IMPORT_BROKERS:
+        for line, name in imports(source):
+            if part_of(name) == "broker":
+                yield line, f"import of {name}: what others need of it belongs to tidelog.server"
 
 
 def floor_of(name: str, packages: Collection[str]) -> str | None:

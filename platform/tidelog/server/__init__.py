@@ -1,1 +1,1 @@
-"""tidelog.server: what the servers of HTTP share: connections with bounds, log-ins, TLS, paths."""
+"""tidelog.server: what a process has that stays up; at its top, what servers of HTTP share."""
