@@ -18,6 +18,7 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/check/transactions.py": "a kind of finding, as the other modules of checks",
     "platform/tidelog/check/values.py": "a kind of finding, as the other modules of checks",
     "platform/tidelog/console/base/rights.py": "what a client may do, apart from requests",
+    "platform/tidelog/console/metrics.py": "Prometheus's names of what the server counts, apart from serving",
     "platform/tidelog/console/guard.py": "which requests may come from a page, apart from routing",
     "platform/tidelog/log/config/refused.py": "a table of keys and reasons, as kafka_brokers beside it",
     "platform/tidelog/connect/runtime/foreign_connectors.py": "a table of others' connectors, apart from loading",

@@ -1,17 +1,24 @@
-"""What the commands that serve HTTP share: options, the line that says when they serve, and how they end."""
+"""What the commands that serve HTTP share: options, how they begin, what they say when they serve, how they end."""
 
 import signal
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
 
 from tidelog.commands.metrics_option import MetricsAt
 from tidelog.commands.options import Session
+from tidelog.server.process.logs import LimitedLines, logging_lines
+from tidelog.server.process.serving import metrics_served
+
+if TYPE_CHECKING:
+    from tidelog.log.lake import Lake
+    from tidelog.server.serving import HttpServer
 
 HostNames = Annotated[
     list[str] | None,
@@ -48,25 +55,40 @@ class HttpServerOptions:
     metrics: MetricsAt = None
 
 
-class StoppableServer(Protocol):
-    """A server that runs until it is asked to stop, from any thread."""
+def serve(
+    call: Session,
+    address: str,
+    metrics: str | None,
+    opened: Callable[["Lake", LimitedLines], "HttpServer"],
+    *,
+    create: bool = True,
+    settled: Callable[[Any], object] = lambda _: None,
+) -> None:
+    """Serve what is `opened` over the lake at an address until SIGTERM or Ctrl-C, and `metrics` at HOST:PORT, if given.
 
-    def run(self, ready: Callable[[], None]) -> None:
-        """Serve, and call `ready` once clients can connect."""
-
-    def stop(self) -> None:
-        """Have `run` return."""
-
-
-def serve_until_signal(server: StoppableServer, ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or Ctrl-C; raises what the server raises. For the main thread.
-
-    In a thread of its own uvicorn leaves the signals to this one, and the process ends with exit code 0.
+    Says on stdout when clients can connect; `settled` gets the server then. `opened`: gets the lines of the log, too.
+    `create`: make a lake that is not there. For the main thread. Raises what opening and serving raise.
     """
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: server.stop())
-    with ThreadPoolExecutor(1, thread_name_prefix="server") as threads:
-        threads.submit(server.run, ready).result()
+    from tidelog.log.lake import Lake
+
+    with ExitStack() as ends:
+        lines = ends.enter_context(logging_lines(call.log_format, call.log_level))
+        lake = ends.enter_context(Lake(address, create=create, options=call.store))
+        server = opened(lake, lines)
+        found = {"url": server.url, **server.about}
+        at = ends.enter_context(metrics_served(metrics, lake, server.metrics(), troubles=server.troubles))
+        if at is not None:
+            found["metrics"] = at
+
+        def ready() -> None:
+            say_ready(call, found, f"{server.named.capitalize()} ready at {server.url} ({lake.uri})")
+            settled(server)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: server.stop())
+        # In a thread of its own uvicorn leaves the signals to this one, and the process ends with exit code 0.
+        with ThreadPoolExecutor(1, thread_name_prefix="server") as threads:
+            threads.submit(server.run, ready).result()
 
 
 def say_ready(call: Session, found: Mapping[str, object], text: str) -> None:

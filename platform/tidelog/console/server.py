@@ -1,24 +1,24 @@
 """The console as a server of HTTP: started, and stopped."""
 
 import logging
-from collections.abc import Callable
 
 from tidelog.console.app import ConsoleApp
 from tidelog.console.base.console import Console, ConsoleSettings
+from tidelog.console.metrics import ConsoleMetrics
 from tidelog.log.lake import Lake
 from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
 from tidelog.server.serving import HttpServer
 
-logger = logging.getLogger("tidelog.console")
 
-
-class ConsoleServer:
+class ConsoleServer(HttpServer):
     """A console over a lake at an address.
 
     `access`: what clients may do; None: everything. `tls`, `address`: as `HttpServer` has them, and its errors.
     """
+
+    logger = logging.getLogger("tidelog.console")
 
     def __init__(
         self,
@@ -34,35 +34,33 @@ class ConsoleServer:
         lake.require_lake()
         self._logins = None if access is None else HttpLogins(lake, access, "CONSOLE")
         if access is not None and access.authenticates and tls is None:
-            logger.warning("The console has no TLS: passwords and tokens come to it as they are.")
+            self.logger.warning("The console has no TLS: passwords and tokens come to it as they are.")
+        self.about = {"lake": lake.uri}
         self.console = Console(lake, settings)
         self.app = ConsoleApp(self.console, bounds, self._logins)
-        self._http = HttpServer(
+        super().__init__(
             self.app,
             address,
             lake.clock,
             named="console",
+            path="/",
             bounds=bounds,
             tls=tls,
             stops_within_s=2,
             host_names=settings.host_names,
             authenticates=access is not None and access.authenticates,
         )
-        self.scheme, self.address, self.connections = self._http.scheme, self._http.address, self._http.connections
 
-    def run(self, ready: Callable[[], None] = lambda: None) -> None:
-        """Serve until `stop`, as `HttpServer.run` does; `ready` is called once clients can connect."""
-        logger.info("Console started: listener=%s:%d lake=%s", *self.address, self.console.lake.uri)
-        ready()  # the socket takes connections already, and keeps them until the server accepts them
-        try:
-            self._http.run()
-        finally:
-            self.console.close()
-            if self._logins is not None:
-                self._logins.close()
-            logger.info("Console stopped")
+    def metrics(self) -> ConsoleMetrics:
+        """What is counted, for Prometheus."""
+        return ConsoleMetrics(self.app, self.console, self.connections)
+
+    def end(self) -> None:
+        """End its parts."""
+        self.console.close()
+        super().end()
 
     def stop(self) -> None:
         """Ask the server to end, from any thread."""
-        self._http.stop()
+        super().stop()
         self.console.end()

@@ -4,19 +4,22 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
 import uvicorn
+from prometheus_client.registry import Collector
 from starlette.types import ASGIApp
 
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
 from tidelog.server.base.listener_settings import TlsSettings
+from tidelog.server.base.listeners import shown
 from tidelog.server.base.tls import ListenerTls
 from tidelog.server.connections import HttpBounds, HttpCounts, bounded
 from tidelog.server.hosts import KnownHosts, OwnHosts
+from tidelog.server.logins import HttpLogins
 from tidelog.server.request_ids import RequestIds
 
 BACKLOG: Final = 1024
@@ -27,13 +30,21 @@ class HttpAddressError(TidelogError):
 
 
 class HttpServer:
-    """An application at an address. `named`: what it is, for refusals and TLS' log. `media_type`: of refusals.
+    """An application at an address. `named`: what it is, for refusals and the log. `media_type`: of refusals.
 
     `tls`: None speaks HTTP without encryption; files that change are read again within a second, and count for new
     connections. `stops_within_s`: how long requests may take to end once the server is asked to stop. `address`: (host,
-    port); port 0 takes a free one. `host_names`: by which clients may call it besides the address and what `KnownHosts`
-    knows; `authenticates`: clients must log in. Raises `HttpAddressError`, `TlsError`.
+    port); port 0 takes a free one. `path`: what clients ask for first. `host_names`: by which clients may call it
+    besides the address and what `KnownHosts` knows; `authenticates`: clients must log in. Raises `HttpAddressError`,
+    `TlsError`.
+
+    A face of a lake gives its log, its metrics, what begins and ends with its application, and in `about` what is said
+    of it beside its address: its lake first.
     """
+
+    logger: logging.Logger
+    about: Mapping[str, object]
+    _logins: HttpLogins | None = None
 
     def __init__(
         self,
@@ -42,6 +53,7 @@ class HttpServer:
         clock: Clock,
         *,
         named: str,
+        path: str = "",
         media_type: str = "application/json",
         bounds: HttpBounds | None = None,
         tls: TlsSettings | None = None,
@@ -50,6 +62,7 @@ class HttpServer:
         authenticates: bool = False,
     ) -> None:
         bounds = bounds or HttpBounds()
+        self.named = named
         self._clock = clock
         self._tls = None if tls is None else ListenerTls(named, tls, self._now())
         self.scheme = "http" if tls is None else "https"
@@ -79,21 +92,44 @@ class HttpServer:
         self._server = uvicorn.Server(config)
         self._socket = bound_socket(address, named)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
+        self.url = f"{self.scheme}://{shown(self.address)}{path}"
 
-    def run(self) -> None:
-        """Serve until `stop`. Requests that began, end; clients can connect before, and wait.
+    def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Serve until `stop`; `ready` is called once clients can connect. Requests that began, end.
 
         Signals are the caller's, unless it calls this in the main thread: then SIGTERM and SIGINT end the server, too,
         and are raised again.
         """
+        self.begin()
+        ready()  # the socket takes connections already, and keeps them until the server accepts them
         try:
-            self._server.run([self._socket])
+            with self._socket:
+                self._server.run([self._socket])
         finally:
-            self._socket.close()
+            self.end()
 
     def stop(self) -> None:
         """Ask the server to end, from any thread."""
         self._server.should_exit = True
+
+    def metrics(self) -> Collector:
+        """What is counted, for Prometheus."""
+        raise NotImplementedError
+
+    def troubles(self) -> Iterable[str]:
+        """What is not well with its work while it serves, in words."""
+        return ()
+
+    def begin(self, **counts: int) -> None:
+        """Begin what runs beside the application. `counts`: what the log says of it, besides."""
+        said = "".join(f" {name}={value}" for name, value in {**self.about, **counts}.items())
+        self.logger.info("%s started: listener=%s:%d%s", self.named.capitalize(), *self.address, said)
+
+    def end(self) -> None:
+        """End what runs beside the application, which answers no more."""
+        if self._logins is not None:
+            self._logins.close()
+        self.logger.info("%s stopped", self.named.capitalize())
 
     def _context(self) -> ssl.SSLContext:
         """A context whose handshakes take the certificate of the moment."""

@@ -9,7 +9,6 @@ from support.waiting import eventually
 
 from tidelog.console.live.sampler import Sampler
 from tidelog.console.live.tails import Tails
-from tidelog.console.metrics import ConsoleMetrics
 
 TOPICS = tuple(f"t{number}" for number in range(6))
 PAGES = (
@@ -80,6 +79,6 @@ def test_requests_are_told_to_pages_and_to_prometheus(running):
         page.ok("GET", "/api/overview")
         found = page.ok("GET", "/api/requests")
     assert (found["requests"], found["looks"]) == (sent(running), running.server.console.reader.reads)
-    told = {one.name: one for one in ConsoleMetrics(running.server).collect()}
+    told = {one.name: one for one in running.server.metrics().collect()}
     assert told["tidelog_console_store_requests"].samples[0].value == found["requests"]
     assert told["tidelog_console_looks"].samples[0].value == found["looks"] == 2

@@ -1,19 +1,21 @@
 """`tidelog connect …`: workers that run connectors, with Kafka Connect's REST API."""
 
 import gc
-from contextlib import ExitStack
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.http_server import HostNames, say_ready, serve_until_signal
+from tidelog.commands.http_server import HostNames, serve
 from tidelog.commands.metrics_option import MetricsAt
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, table
 from tidelog.log.base.extras import require
-from tidelog.server.process.serving import metrics_served
+
+if TYPE_CHECKING:
+    from tidelog.log.lake import Lake
+    from tidelog.server.process.logs import LimitedLines
 
 connectors = family("Run connectors, with Kafka Connect's REST API.")
 
@@ -57,33 +59,26 @@ def start(
     # The API and the log: heavy, and not needed for --help.
     from tidelog.cli.connect.worker_file import read_worker_file
     from tidelog.connect.api.rest_server import ConnectServer
-    from tidelog.log.lake import Lake
-    from tidelog.server.base.listeners import parse_listener, shown
-    from tidelog.server.process.logs import logging_lines
+    from tidelog.server.base.listeners import parse_listener
 
     own = read_worker_file(config, authenticate=authenticate)
-    with ExitStack() as ends:
-        lines = ends.enter_context(logging_lines(call.log_format, call.log_level))
-        lake = ends.enter_context(Lake(address, options=call.store))
+
+    def opened(lake: "Lake", lines: "LimitedLines") -> ConnectServer:
         server = ConnectServer(
             lake, parse_listener(listener), own.settings, bounds=own.bounds, advertised=advertised, access=own.access,
             tls=own.tls, host_names=host_name or (),
         )  # fmt: skip
         lines.hide = lambda text: own.hide(server.worker.shared.providers.secrets.hidden(text))
-        found = {"url": f"{server.scheme}://{shown(server.address)}", "lake": lake.uri, "group": own.settings.group_id}
-        listens = metrics_served(metrics, lake, server.metrics(), troubles=server.troubles)
-        if (served := ends.enter_context(listens)) is not None:
-            found["metrics"] = served
+        return server
 
-        def ready() -> None:
-            say_ready(call, found, f"Worker ready at {found['url']} ({lake.uri})")
-            # What is there now stays, and a batch's thousands of objects end together: to look through them after each
-            # 700, as Python does, took a tenth of a source's time.
-            gc.collect()
-            gc.freeze()
-            gc.set_threshold(_OBJECTS)
+    serve(call, address, metrics, opened, settled=_settle)
 
-        serve_until_signal(server, ready)
+
+def _settle(_: object) -> None:
+    """Keep what is there now. A batch's thousands of objects end together: a look after each 700 takes a tenth more."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_OBJECTS)
 
 
 @command(connectors, "plugins", example="tidelog connect plugins")

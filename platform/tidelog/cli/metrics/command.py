@@ -4,9 +4,9 @@ import select
 import sys
 from typing import Annotated
 
-import orjson
 import typer
 
+from tidelog.commands.http_server import say_ready
 from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
 from tidelog.log.base.extras import require
@@ -64,6 +64,5 @@ def metrics(
         lines = logging_lines(call.log_format, call.log_level)
         with Stop() as stop, lines, metrics_served(listener, lake, collector) as served:
             found = {"url": f"http://{served}/metrics", "lake": lake.uri}
-            typer.echo(orjson.dumps(found).decode() if call.as_json else f"Metrics at {found['url']} ({lake.uri})")
-            sys.stdout.flush()
+            say_ready(call, found, f"Metrics at {found['url']} ({lake.uri})")
             select.select([stop.wakeup], [], [])

@@ -1,18 +1,15 @@
 """`tidelog registry …`: a schema registry that Confluent's clients and tools use as it is."""
 
 import os
-from contextlib import ExitStack
-from functools import partial
 from typing import Annotated
 
 import typer
 
 from tidelog.commands.declare import command, family
-from tidelog.commands.http_server import HttpServerOptions, say_ready, serve_until_signal
+from tidelog.commands.http_server import HttpServerOptions, serve
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
 from tidelog.registry.modules import REGISTRY_MODULES
-from tidelog.server.process.serving import metrics_served
 
 registries = family("Run a schema registry over a lake, in Confluent's API.")
 
@@ -37,17 +34,12 @@ def start(
     require("registry", *REGISTRY_MODULES)
     # The API and the log: heavy, and not needed for --help.
     from tidelog.cli.serving.registry_serving import given_settings, new_registry
-    from tidelog.log.lake import Lake
-    from tidelog.server.base.listeners import parse_listener, shown
-    from tidelog.server.process.logs import logging_lines
+    from tidelog.server.base.listeners import parse_listener
 
     given = given_settings(served.config, os.environ)
-    with logging_lines(call.log_format, call.log_level), Lake(address, options=call.store) as lake, ExitStack() as ends:
-        server = new_registry(
+    serve(
+        call, address, served.metrics, lambda lake, _: new_registry(
             lake, parse_listener(listener), given, topic=topic, authenticate=served.authenticate,
             host_names=served.host_name or (),
-        )  # fmt: skip
-        found = {"url": f"{server.scheme}://{shown(server.address)}", "lake": lake.uri, "schemas": server.schemas}
-        if (at := ends.enter_context(metrics_served(served.metrics, lake, server.metrics()))) is not None:
-            found["metrics"] = at
-        serve_until_signal(server, partial(say_ready, call, found, f"Registry ready at {found['url']} ({lake.uri})"))
+        ),
+    )  # fmt: skip

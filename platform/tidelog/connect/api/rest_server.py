@@ -1,7 +1,7 @@
 """A worker and its REST API as a server of HTTP: started, and stopped."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from starlette.types import Receive, Scope, Send
@@ -20,18 +20,18 @@ from tidelog.server.logins import HttpAccess, HttpLogins
 from tidelog.server.requests import JSON
 from tidelog.server.serving import HttpServer
 
-logger = logging.getLogger("tidelog.connect")
-
 _STOPS_WITHIN_S: Final = 5
 
 
-class ConnectServer:
+class ConnectServer(HttpServer):
     """A worker over a lake whose REST API is at an address. `address`: (host, port); port 0 takes a free one.
 
     `advertised`: the host and port that statuses name, where it is not the address. `access`: what clients may do;
     None: everything. `tls`: None speaks HTTP without encryption. `host_names`: as `HttpServer` has them. Raises
     `HttpAddressError`, `TlsError`, and what reading the shared topics raises.
     """
+
+    logger = logging.getLogger("tidelog.connect")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ConnectServer:
         host_names: Iterable[str] = (),
     ) -> None:
         bounds = bounds or HttpBounds()
-        self._http = HttpServer(
+        super().__init__(
             self._answer,
             address,
             lake.clock,
@@ -59,35 +59,27 @@ class ConnectServer:
             host_names=(*host_names, *([] if advertised is None else [advertised.rpartition(":")[0].strip("[]")])),
             authenticates=access is not None and access.authenticates,
         )
-        self.scheme, self.connections, self.address = self._http.scheme, self._http.connections, self._http.address
         self.worker_id = advertised or "{}:{}".format(*self.address)
         self.worker = Worker(lake, self.worker_id, settings, plugins)
+        self.about = {"lake": lake.uri, "group": self.worker.shared.settings.group_id}
         self._logins = None if access is None else HttpLogins(lake, access, "CONNECT")
         if access is not None and access.authenticates and tls is None:
-            logger.warning("The worker's listener has no TLS: passwords and tokens come to it as they are.")
+            self.logger.warning("The worker's listener has no TLS: passwords and tokens come to it as they are.")
         self.app = RestApp(ConnectOperations(self.worker), bounds, self._logins)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application: a worker needs the address that it is served at."""
         await self.app(scope, receive, send)
 
-    def run(self, ready: Callable[[], None] = lambda: None) -> None:
-        """Serve, and run connectors, until `stop`; `ready` is called once clients can connect."""
-        shared = self.worker.shared
-        names = shared.configs.look(lambda state: len(state.connectors))
-        logger.info(
-            "Worker started: listener=%s:%d lake=%s group=%s connectors=%d",
-            *self.address, shared.lake.uri, shared.settings.group_id, names,
-        )  # fmt: skip
+    def begin(self, **counts: int) -> None:
+        """Run connectors."""
+        super().begin(**counts, connectors=self.worker.shared.configs.look(lambda state: len(state.connectors)))
         self.worker.start()
-        ready()
-        try:
-            self._http.run()
-        finally:
-            self.worker.stop()
-            if self._logins is not None:
-                self._logins.close()
-            logger.info("Worker stopped")
+
+    def end(self) -> None:
+        """Have other workers run them."""
+        self.worker.stop()
+        super().end()
 
     def metrics(self) -> WorkerMetrics:
         """What is counted, for Prometheus."""
@@ -101,7 +93,3 @@ class ConnectServer:
                 lambda statuses: list(all_troubles(health_of(configs, statuses, None)))
             )
         )
-
-    def stop(self) -> None:
-        """Ask the server to end, from any thread."""
-        self._http.stop()

@@ -1,7 +1,7 @@
 """The registry as a server of HTTP: started, and stopped."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
@@ -13,15 +13,15 @@ from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
 from tidelog.server.serving import HttpServer
 
-logger = logging.getLogger("tidelog.registry")
 
-
-class RegistryServer:
+class RegistryServer(HttpServer):
     """A registry over a lake at an address. `topic`: where its records are.
 
     `access`: what clients may do; None: everything. `tls`, `address`, `host_names`: as `HttpServer` has them, and its
     errors. Raises what reading the topic raises, too.
     """
+
+    logger = logging.getLogger("tidelog.registry")
 
     def __init__(
         self,
@@ -35,12 +35,12 @@ class RegistryServer:
         host_names: Iterable[str] = (),
     ) -> None:
         self.log = RegistryLog(lake, topic)
-        self.schemas = self.log.look(len)
+        self.about = {"lake": lake.uri, "schemas": self.log.look(len)}
         self._logins = None if access is None else HttpLogins(lake, access, "REGISTRY")
         if access is not None and access.authenticates and tls is None:
-            logger.warning("The registry has no TLS: passwords and tokens come to it as they are.")
+            self.logger.warning("The registry has no TLS: passwords and tokens come to it as they are.")
         self._app = RegistryApp(self.log, bounds, self._logins)
-        self._http = HttpServer(
+        super().__init__(
             self._app,
             address,
             lake.clock,
@@ -51,24 +51,7 @@ class RegistryServer:
             host_names=host_names,
             authenticates=access is not None and access.authenticates,
         )
-        self.scheme, self.connections, self.address = self._http.scheme, self._http.connections, self._http.address
-
-    def run(self, ready: Callable[[], None] = lambda: None) -> None:
-        """Serve until `stop`, as `HttpServer.run` does; `ready` is called once clients can connect."""
-        host, port = self.address
-        logger.info("Registry started: listener=%s:%d lake=%s schemas=%d", host, port, self.log.uri, self.schemas)
-        ready()  # the socket takes connections already, and keeps them until the server accepts them
-        try:
-            self._http.run()
-        finally:
-            if self._logins is not None:
-                self._logins.close()
-            logger.info("Registry stopped")
 
     def metrics(self) -> RegistryMetrics:
         """What is counted, for Prometheus."""
         return RegistryMetrics(self._app, self.connections, self.log)
-
-    def stop(self) -> None:
-        """Ask the server to end, from any thread."""
-        self._http.stop()
