@@ -1,9 +1,33 @@
-"""A process that ends with the one that started it: the end of standard input says that it is gone."""
+"""When a process is to end: a signal asks it to, or the end of standard input says that what started it is gone."""
 
+import asyncio
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
+
+# How long a broker may take to stop once the process that started it is gone.
+_ORPHAN_S = 30.0
+
+
+def stop_when_asked(*, tied: bool = False) -> "asyncio.Future[str]":
+    """A future of why to stop. A second signal does not wait for the end of draining."""
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[str] = loop.create_future()
+
+    def ask(reason: str, number: int = 0) -> None:
+        if not stop.done():
+            stop.set_result(reason)
+        elif number:
+            os._exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask, number.name, number)
+    if tied:
+        gone = "the process that started it is gone"
+        end_with_parent(lambda: loop.call_soon_threadsafe(ask, gone), _ORPHAN_S)
+    return stop
 
 
 def end_with_parent(ask: Callable[[], object], within_s: float) -> None:

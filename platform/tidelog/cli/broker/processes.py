@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tidelog.cli.broker.lake_keys import tell_of_file
+from tidelog.cli.broker.parent import stop_when_asked
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
 from tidelog.cli.serving.kafka_file import take
 from tidelog.log.base.backoff import Backoff
@@ -43,18 +43,8 @@ def supervise(plans: list[BrokerPlan], ready: Callable[[ReadyLine], None]) -> No
 
 
 async def _supervise(plans: list[BrokerPlan], ready: Callable[[ReadyLine], None]) -> None:
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    asked = 0
-
-    def ask(number: int) -> None:
-        nonlocal asked
-        asked += 1
-        if asked > 1:
-            os._exit(128 + number)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ask, number)
+    stop = asyncio.Event()
+    stop_when_asked().add_done_callback(lambda _: stop.set())
     in_order = InOrder(len(plans), ready)
     children = [KeptProcess(plan, stop, in_order.of(number)) for number, plan in enumerate(plans)]
     if plans[0].id is None:

@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 import resource
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -17,7 +16,7 @@ from prometheus_client.registry import Collector
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.cli.broker.lake_keys import take_lake_keys, tell_of_file
-from tidelog.cli.broker.parent import end_with_parent
+from tidelog.cli.broker.parent import stop_when_asked
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
 from tidelog.cli.broker.planning import planned_settings
 from tidelog.cli.broker.processes import KeptProcess
@@ -37,8 +36,6 @@ _ARENA_MAX = -8
 # For how long a thread may keep the others from running Python: a checkpoint's, or one that reads batches, would else
 # hold up each step of the loop by Python's usual 5 ms.
 _SWITCH_S = 0.0005
-# How long a broker may take to stop once the process that started it is gone.
-_ORPHAN_S = 30.0
 
 
 def serve(plan: BrokerPlan, ready: Callable[[ReadyLine], None], *, tied: bool = False) -> None:
@@ -91,7 +88,7 @@ async def _serve(
     lines: LimitedLines,
     tied: bool,
 ) -> None:
-    stop = _stop_when_asked(tied)
+    stop = stop_when_asked(tied=tied)
     stopping, upkeep, ends = asyncio.Event(), None, ExitStack()
     broker = Broker(lake, settings)
     try:
@@ -149,23 +146,4 @@ async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack, collectors: "
     server = await asyncio.to_thread(partial(new_registry, lake, plan.registry, given, host_names=names))
     ends.enter_context(served(server))
     collectors.append(server.metrics())
-    return f"{server.scheme}://{shown(server.address)}"
-
-
-def _stop_when_asked(tied: bool) -> "asyncio.Future[str]":
-    """A future of why to stop. A second signal does not wait for the end of draining."""
-    loop = asyncio.get_running_loop()
-    stop: asyncio.Future[str] = loop.create_future()
-
-    def ask(reason: str, number: int = 0) -> None:
-        if not stop.done():
-            stop.set_result(reason)
-        elif number:
-            os._exit(128 + number)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ask, number.name, number)
-    if tied:
-        gone = "the process that started it is gone"
-        end_with_parent(lambda: loop.call_soon_threadsafe(ask, gone), _ORPHAN_S)
-    return stop
+    return server.url

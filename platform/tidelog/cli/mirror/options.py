@@ -1,8 +1,8 @@
 """Options of a mirror on the command line alone: how to reach Kafka, and how fast to copy."""
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -32,22 +32,17 @@ MirrorMetricsAt = Annotated[
 ]
 
 
-@contextmanager
 def mirror_metrics_served(
     at: str | None, lake: "Lake", said: "Callable[[], MirrorStatus | None]", now_ms: Callable[[], int]
-) -> Iterator[str | None]:
+) -> AbstractContextManager[str | None]:
     """Meanwhile serve a mirror's metrics where they are asked for, as `metrics_served` does."""
     if at is None:
-        yield None
-        return
+        return nullcontext()
     require("broker", "prometheus_client")
     from tidelog.mirror.metrics import MirrorMetrics
     from tidelog.mirror.status import troubles_of
 
-    with metrics_served(
-        at, lake, MirrorMetrics(said, now_ms), troubles=lambda: troubles_of(said(), now_ms())
-    ) as served:
-        yield served
+    return metrics_served(at, lake, MirrorMetrics(said, now_ms), troubles=lambda: troubles_of(said(), now_ms()))
 
 
 @dataclass(frozen=True, kw_only=True)
