@@ -12,7 +12,7 @@ from typing import Any
 import confluent_kafka
 from produce import keyed_records
 
-from tidelog.cli.broker.plan import BrokerPlan
+from tidelog.cli.serving.plan import BrokerPlan
 
 VALUE_BYTES = 100
 # Records that a producer may hold: no case measures how a full queue is waited for.

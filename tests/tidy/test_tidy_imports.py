@@ -10,6 +10,7 @@ from tidy_imports import (
     floor_of,
     import_cycle,
     imports_of_brokers,
+    imports_of_commands,
     mutual_folders,
     part_of,
     words_of_faces,
@@ -50,6 +51,13 @@ def test_no_face_imports_brokers_without_a_reason():
     bad = "def f():\n    from tidelog.broker.broker import Broker"
     assert [line for line, _ in imports_of_brokers(parse(bad, "tidelog.cli.console.command"))] == [2]
     assert list(imports_of_brokers(parse(bad, "tidelog.cli.broker.serving"))) == []
+
+
+def test_no_family_of_commands_imports_another():
+    assert complaints(imports_of_commands, package_sources()) == []
+    bad = "from tidelog.cli.serving.plan import BrokerPlan\nfrom tidelog.cli.broker.serving import serve"
+    assert [line for line, _ in imports_of_commands(parse(bad, "tidelog.cli.demo.broker"))] == [2]
+    assert list(imports_of_commands(parse(bad, "tidelog.cli.broker.commands"))) == []
 
 
 def climbing(source):

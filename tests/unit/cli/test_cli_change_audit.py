@@ -8,7 +8,7 @@ import typer
 from support.cli_calls import cli, done, lake_address, open_lake, refused
 
 from tidelog.cli.main import app
-from tidelog.cli.registry.opening import RegistryOptions
+from tidelog.cli.records.opening import RegistryOptions
 from tidelog.commands.change_audit import PRINCIPAL_VARIABLE, audited, principal
 from tidelog.commands.options import Session
 from tidelog.log.base.errors import OutcomeUnknownError

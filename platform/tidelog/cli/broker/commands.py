@@ -3,10 +3,11 @@
 import os
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from tidelog.cli.serving.plan import BROKER_MODULES, BrokerPlan, ReadyLine
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.http_server import HostNames
@@ -16,21 +17,7 @@ from tidelog.commands.terminal import console, print_json, say
 from tidelog.log.base.extras import require
 from tidelog.registry.modules import REGISTRY_MODULES
 
-if TYPE_CHECKING:
-    from tidelog.cli.broker.plan import BrokerPlan
-
 brokers = family("Run, list and describe brokers, through which Kafka's own clients use a lake.")
-
-# The modules of the extra `broker`.
-BROKER_MODULES = (
-    "kio",
-    "aiokafka",
-    "cramjam",
-    "cryptography",
-    "joserfc",
-    "prometheus_client",
-    *(() if sys.platform == "win32" else ("uvloop",)),
-)
 
 
 @command(brokers, "start", example="tidelog --lake ./lake broker start --listener 127.0.0.1:9092")
@@ -99,9 +86,8 @@ def start(
     _run(plan, processes, as_json=call.as_json)
 
 
-def _run(plan: "BrokerPlan", processes: int, *, as_json: bool) -> None:
+def _run(plan: BrokerPlan, processes: int, *, as_json: bool) -> None:
     """Serve, in this process or in as many as were asked for, and say when clients can connect."""
-    from tidelog.cli.broker.plan import ReadyLine
 
     def ready(line: ReadyLine) -> None:
         typer.echo(line.to_json() if as_json else line.text())
@@ -120,7 +106,7 @@ def _run(plan: "BrokerPlan", processes: int, *, as_json: bool) -> None:
         raise typer.Exit(e.code) from e
 
 
-def _check_ports(plan: "BrokerPlan", processes: int) -> None:
+def _check_ports(plan: BrokerPlan, processes: int) -> None:
     highest = plan.highest_port(processes)
     if highest > 65_535:
         raise UsageProblemError(f"--processes {processes} needs ports up to {highest}, and the last one is 65535.")

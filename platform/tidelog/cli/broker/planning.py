@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tidelog.broker.base.settings import BrokerSettings
-from tidelog.cli.broker.plan import BrokerPlan
 from tidelog.cli.serving.config_file import read_config
 from tidelog.cli.serving.configuration import checked, given_by_environment, given_by_file, settings_of
+from tidelog.cli.serving.plan import BrokerPlan
 from tidelog.server.base.listeners import Address
 
 

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 from tidelog.cli.broker.lake_keys import tell_of_file
 from tidelog.cli.broker.parent import stop_when_asked
-from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
 from tidelog.cli.serving.kafka_file import take
+from tidelog.cli.serving.plan import BrokerPlan, ReadyLine
 from tidelog.log.base.backoff import Backoff
 from tidelog.log.base.errors import TidelogError
 from tidelog.server.base.listeners import parse_address

@@ -17,11 +17,11 @@ from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.cli.broker.lake_keys import take_lake_keys, tell_of_file
 from tidelog.cli.broker.parent import stop_when_asked
-from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
 from tidelog.cli.broker.planning import planned_settings
 from tidelog.cli.broker.processes import KeptProcess
 from tidelog.cli.serving.configuration import given_by_environment, given_by_file
 from tidelog.cli.serving.kafka_file import take
+from tidelog.cli.serving.plan import BrokerPlan, ReadyLine
 from tidelog.log.lake import Lake
 from tidelog.server.base.listeners import shown
 from tidelog.server.process.logs import LimitedLines, logging_lines

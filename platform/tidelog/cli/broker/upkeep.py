@@ -10,9 +10,9 @@ import sys
 from typing import Final
 
 from tidelog.cli.broker.parent import end_with_parent
-from tidelog.cli.broker.plan import BrokerPlan
 from tidelog.cli.broker.planning import planned_settings
 from tidelog.cli.broker.turns import Turn
+from tidelog.cli.serving.plan import BrokerPlan
 from tidelog.commands.maintain_options import MaintainOptions
 from tidelog.commands.maintain_run import maintain_lake
 from tidelog.commands.options import Session

@@ -5,7 +5,7 @@ So no command line shows the store's secrets, and the end of standard input says
 
 import sys
 
-from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
+from tidelog.cli.serving.plan import BrokerPlan, ReadyLine
 from tidelog.commands.failures import FAILED, WRONG_USAGE, UsageProblemError, complain
 from tidelog.log.base.errors import TidelogError
 

@@ -8,7 +8,7 @@ import typer
 from tidelog.cli.consume import options
 from tidelog.cli.consume.offsets import Span, parse_span
 from tidelog.cli.records.escapes import unescape
-from tidelog.cli.registry.opening import RegistryOptions, opened_client
+from tidelog.cli.records.opening import RegistryOptions, opened_client
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
+from tidelog.cli.serving.plan import BrokerPlan, ReadyLine
 from tidelog.commands.failures import UsageProblemError
 
 _DRAINS_WITHIN_S = 60.0

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli.broker.commands import BROKER_MODULES
+from tidelog.cli.serving.plan import BROKER_MODULES
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console

@@ -10,7 +10,7 @@ import typer
 from tidelog.cli.produce import options
 from tidelog.cli.records.escapes import to_bytes, unescape
 from tidelog.cli.records.from_input import Headers, LineRule, Record, RecordInput
-from tidelog.cli.registry.opening import RegistryOptions, opened_client
+from tidelog.cli.records.opening import RegistryOptions, opened_client
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop

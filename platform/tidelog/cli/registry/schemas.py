@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import orjson
 import typer
 
-from tidelog.cli.registry.opening import RegistryOptions, registry_client
+from tidelog.cli.records.opening import RegistryOptions, registry_client
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session

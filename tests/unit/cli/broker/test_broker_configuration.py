@@ -2,10 +2,10 @@
 
 import pytest
 
-from tidelog.cli.broker.plan import BrokerPlan
 from tidelog.cli.broker.planning import planned_settings
 from tidelog.cli.serving.config_file import read_config
 from tidelog.cli.serving.configuration import given_by_environment, given_by_file, settings_of
+from tidelog.cli.serving.plan import BrokerPlan
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.properties import properties
 from tidelog.server.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings

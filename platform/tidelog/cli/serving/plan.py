@@ -1,5 +1,6 @@
 """What `tidelog broker start` was asked for, as a value that a process hands to another."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Self
@@ -7,6 +8,17 @@ from typing import Self
 import orjson
 
 from tidelog.server.process.logs import LogFormat, LogLevel
+
+# The modules of the extra `broker`.
+BROKER_MODULES = (
+    "kio",
+    "aiokafka",
+    "cramjam",
+    "cryptography",
+    "joserfc",
+    "prometheus_client",
+    *(() if sys.platform == "win32" else ("uvloop",)),
+)
 
 
 @dataclass(frozen=True, slots=True)
