@@ -1,6 +1,7 @@
 """Stopping when asked: SIGINT and SIGTERM set a flag, so that a batch is never cut in two."""
 
 import os
+import select
 import signal
 import threading
 from types import FrameType, TracebackType
@@ -30,6 +31,10 @@ class Stop:
     def exit_code(self) -> int:
         """The shell's code of a process that a signal ended: 130 for SIGINT, 143 for SIGTERM; 0 when none came."""
         return 128 + self.signal if self.signal else 0
+
+    def within(self, seconds: float | None = None) -> bool:
+        """Whether a stop is asked for within `seconds`; None waits for it."""
+        return self.asked or bool(select.select([self.wakeup], [], [], seconds)[0])
 
     def __enter__(self) -> Self:
         self.wakeup, self._write = os.pipe()

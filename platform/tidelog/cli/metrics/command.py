@@ -1,6 +1,5 @@
 """`tidelog metrics`: what Prometheus reads of a lake, whether brokers run or not."""
 
-import select
 import sys
 from typing import Annotated
 
@@ -65,4 +64,4 @@ def metrics(
         with Stop() as stop, lines, metrics_served(listener, lake, collector) as served:
             found = {"url": f"http://{served}/metrics", "lake": lake.uri}
             say_ready(call, found, f"Metrics at {found['url']} ({lake.uri})")
-            select.select([stop.wakeup], [], [])
+            stop.within()

@@ -1,6 +1,5 @@
 """`tidelog mirror …`: a lake that follows another one."""
 
-import select
 import sys
 from contextlib import ExitStack
 from typing import Annotated
@@ -84,9 +83,6 @@ def _follow(
         lease = ends.enter_context(Lease(follower.storage, follower.clock, follower.ids.new()))
         mirror = Mirror(source, follower, wanted=wanted, bytes_per_s=rate, discard=discard_diverged, lease=lease)
 
-        def stopped(seconds: float) -> bool:
-            return stop.asked or bool(select.select([stop.wakeup], [], [], seconds)[0])
-
         if not once:
             ends.enter_context(logging_lines(call.log_format, call.log_level))
         try:
@@ -101,7 +97,7 @@ def _follow(
                 while not (mirror.round().whole or mirror.problems or stop.asked):  # the source goes on meanwhile
                     pass
             else:
-                mirror.run(stopped)
+                mirror.run(stop.within)
         finally:
             mirror.close()
         status, cut = mirror.status(ended=True), mirror.discarded

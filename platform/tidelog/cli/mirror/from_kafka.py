@@ -1,7 +1,6 @@
 """`tidelog mirror start --from kafka://…`: a lake that copies topics and groups from Kafka."""
 
 import re
-import select
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -50,20 +49,17 @@ def copy_from_kafka(
         source = ConfluentSource(kafka_servers(lakes.source) or "", kafka.conf())
         mirror = KafkaMirror(source, lake, wanted=wanted, bytes_per_s=bytes_per_s)
 
-        def stopped(seconds: float) -> bool:
-            return stop.asked or bool(seconds and select.select([stop.wakeup], [], [], seconds)[0])
-
         try:
             with mirror_metrics_served(metrics_at, lake, lambda: mirror.said, lake.clock.now_ms) as served:
                 if served is not None and not call.as_json:
                     say(f"metrics at http://{served}/metrics", stderr=once)
                 if once:
-                    mirror.run_once(stopped)
+                    mirror.run_once(stop.within)
                 else:
                     say(f"{lake.uri} copies {source.address}", stderr=call.as_json)
                     sys.stdout.flush()
                     with logging_lines(call.log_format, call.log_level):
-                        mirror.run(stopped)
+                        mirror.run(stop.within)
         finally:
             mirror.close()
             source.close()
