@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -86,8 +87,9 @@ def test_a_batch_over_topics_killed_after_its_intent_counts_as_it_was_decided(
     script.write_text(SPREAD)
     (tmp_path / "sitecustomize.py").write_text(FREEZE.format(told=told))
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    few = json.dumps(FEW_RECORDS)
-    with kept_running(script, lake, checkpoint, PYTHONPATH=path, FEW_RECORDS=few) as has_ended:
+    # What its processes are forked from must be its own, and have run this first.
+    own = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": path}
+    with kept_running(script, lake, checkpoint, FEW_RECORDS=json.dumps(FEW_RECORDS), **own) as has_ended:
         await_that(lambda: (told.exists() and told.read_text()) or has_ended())
         assert not has_ended(), script.with_suffix(".log").read_text()
         os.kill(int(told.read_text()), signal.SIGKILL)
