@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 
 import httpx
 import pytest
@@ -217,7 +218,20 @@ def test_the_worker_says_what_it_is(idle):
     assert idle("HEAD", "/").status_code == 200
 
 
-def test_loggers_have_levels(idle):
+@pytest.fixture
+def levels_kept():
+    """The levels of tidelog's loggers are as before when a test ends: others go by what is logged."""
+    known = {
+        name: logger.level
+        for name, logger in [("tidelog", logging.getLogger("tidelog")), *logging.Logger.manager.loggerDict.items()]
+        if name.partition(".")[0] == "tidelog" and isinstance(logger, logging.Logger)
+    }
+    yield
+    for name, level in known.items():
+        logging.getLogger(name).setLevel(level)
+
+
+def test_loggers_have_levels(idle, levels_kept):
     assert "root" in idle.ok("GET", "/admin/loggers")
     assert "tidelog.connect" in idle.ok("PUT", "/admin/loggers/tidelog", {"level": "WARN"})
     assert idle.ok("GET", "/admin/loggers/tidelog.connect")["level"] == "WARN"
