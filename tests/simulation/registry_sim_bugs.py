@@ -7,20 +7,21 @@ from unittest.mock import patch
 
 from sim_running import Planted
 
-from tidelog.registry.log import registry_log, rules
-from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.log import compacted_topic
+from tidelog.log.folds.compacted import CompactedFold
+from tidelog.log.rules.appends import ORDERED_PARTITION
 from tidelog.registry.state import deleting
 
 
 @contextmanager
 def appends_wherever_the_topic_ends() -> Iterator[None]:
     """A registry that was overtaken appends what it decided before."""
-    decide = registry_log.decide_append_at
+    decide = compacted_topic.decide_append_at
 
     def anywhere(state: Any, topic: str, staged: Any, end: int, **more: Any) -> Any:
-        return decide(state, topic, staged, state.end(rules.PARTITION), **more)
+        return decide(state, topic, staged, state.end(ORDERED_PARTITION), **more)
 
-    with patch.object(registry_log, "decide_append_at", anywhere):
+    with patch.object(compacted_topic, "decide_append_at", anywhere):
         yield
 
 
@@ -28,13 +29,13 @@ def appends_wherever_the_topic_ends() -> Iterator[None]:
 def answers_looks_by_what_it_knew() -> Iterator[None]:
     """A look does not read what other registries have appended."""
 
-    def look(self: RegistryLog, at: Callable[[Any], Any]) -> Any:
+    def look(self: CompactedFold[Any, Any], at: Callable[[Any], Any]) -> Any:
         if self._topic is None:
             with self._lock:
                 self._read_on()
         return at(self._state)
 
-    with patch.object(RegistryLog, "look", look):
+    with patch.object(CompactedFold, "look", look):
         yield
 
 
@@ -48,7 +49,7 @@ def frees_ids_with_their_schemas() -> Iterator[None]:
 @contextmanager
 def goes_on_after_a_long_sleep() -> Iterator[None]:
     """A registry that has not read for longer than tombstones stay reads on where it was."""
-    with patch.object(RegistryLog, "_is_late", lambda *_: False):
+    with patch.object(CompactedFold, "_is_late", lambda *_: False):
         yield
 
 

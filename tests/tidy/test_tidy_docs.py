@@ -147,10 +147,10 @@ def test_the_keys_that_wait_for_maintenance_are_those_that_nothing_reads():
     read = {
         node.attr
         for source in package_sources()
-        # a plan of tidelog.retention does nothing until a job executes it; a registry only goes by what that will do;
-        # the console shows it
+        # a plan of tidelog.retention does nothing until a job executes it; a fold only goes by what that will do; the
+        # console shows it
         if not source.module.startswith(
-            ("tidelog.log.config.topics_and_lakes", "tidelog.retention", "tidelog.registry.log", "tidelog.console.")
+            ("tidelog.log.config.topics_and_lakes", "tidelog.retention", "tidelog.log.folds", "tidelog.console.")
         )
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Attribute)

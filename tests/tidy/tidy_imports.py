@@ -21,10 +21,10 @@ LAYERS: tuple[frozenset[str], ...] = (
 )
 STRANGERS = LAYERS[2]
 # The floors of `tidelog.log`, from the ground up: a folder imports those below it. `lake` and `topic`, where a
-# program begins, import all up to "rows", and the two engines import them.
+# program begins, import all up to "folds", and the two engines import them.
 FLOORS = (
     "base", "columnar", "delta", "storage", "state", "checkpoints", "config", "typed", "records", "segments", "rules",
-    "door", "upkeep", "rows", "", "group_commit", "follow",
+    "door", "upkeep", "rows", "folds", "", "group_commit", "follow",
 )  # fmt: skip
 # What faces speak by: none of it is known where all faces ask.
 FACES_LIBRARIES = frozenset(

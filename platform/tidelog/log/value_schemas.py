@@ -6,10 +6,9 @@ read where one is wanted, as a typed topic's table knows most of those that it n
 
 import base64
 import hashlib
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,6 +18,8 @@ from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import InvalidConfigError, OffsetOutOfRangeError, TopicChangedError, UnknownTopicError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta.written_schemas import KINDS, WrittenSchema
+from tidelog.log.folds.compacted import CompactedFold
+from tidelog.log.rules.appends import ORDERED_PARTITION
 from tidelog.log.topic import Topic
 
 SCHEMAS_TOPIC: Final = "_schemas"
@@ -29,8 +30,6 @@ _MOST_ANSWERS: Final = 10_000
 # Schemas that one needs, directly and through others, and their text. More are no schema of a typed topic.
 _MOST_REFERENCES: Final = 500
 _MOST_REFERENCED_BYTES: Final = 4 << 20
-# Tombstones go after a day: what was not read for so long may have missed one.
-_LATE_MS: Final = 43_200_000
 _DEFAULT_CONTEXT: Final = "."
 
 Place = tuple[str, int]
@@ -55,21 +54,76 @@ class _Version:
     offset: int
 
 
-class SubjectReader:
+class SubjectVersions:
+    """The fold: the versions of each subject by their numbers, and other names of subjects."""
+
+    def __init__(self) -> None:
+        self._versions: dict[str, dict[int, _Version]] = {}
+        self._aliases: dict[str, str] = {}
+
+    def resolved(self, subject: str) -> str:
+        """The subject that a name means."""
+        return self._aliases.get(subject, subject)
+
+    def of(self, subject: str) -> Mapping[int, _Version]:
+        """A subject's versions, none where there is no such subject."""
+        return self._versions.get(subject, {})
+
+    def place_of(self, named: int | bytes, subject: str) -> Place | None:
+        """The newest version of a subject that has the schema, those that are not deleted first."""
+        name = self.resolved(subject)
+        fitting = [
+            (not one.deleted, number)
+            for number, one in self.of(name).items()
+            if (one.guid if isinstance(named, bytes) else one.id) == named
+        ]
+        return (name, max(fitting)[1]) if fitting else None
+
+    def take(self, key: bytes | None, value: bytes | None, offset: int, at_ms: int) -> None:  # noqa: ARG002
+        """Take the next record; what is none of a registry's, or says nothing about versions, is passed over."""
+        about, body = _json(key), _json(value)
+        if about is None or (body is None and value is not None):
+            return
+        kind, subject = about.get("keytype"), about.get("subject")
+        if kind == "SCHEMA" and isinstance(subject, str) and type(number := about.get("version")) is int:
+            versions = self._versions.setdefault(subject, {})
+            versions.pop(number, None)
+            if body is not None and (version := _version(body, offset)) is not None:
+                versions[number] = version
+            if not versions:
+                del self._versions[subject]
+        elif kind == "DELETE_SUBJECT" and isinstance(subject, str) and body is not None:
+            last, versions = body.get("version"), self._versions.get(subject, {})
+            if type(last) is int:
+                deleted = {number: replace(one, deleted=True) for number, one in versions.items() if number <= last}
+                versions.update(deleted)
+        elif kind == "CLEAR_SUBJECT" and body is not None:
+            self._clear(subject)
+        elif kind == "CONFIG" and isinstance(subject, str):
+            alias = None if body is None else body.get("alias")
+            self._aliases.pop(subject, None)
+            if isinstance(alias, str) and alias:
+                self._aliases[subject] = alias
+
+    def _clear(self, subject: Any) -> None:
+        """Versions that were deleted softly go, of a subject, of a context or of all."""
+        context, name = _context_of(subject if isinstance(subject, str) else "")
+        for one in list(self._versions):
+            own, own_name = _context_of(one)
+            if own == context and own_name.startswith(name):
+                kept = {number: version for number, version in self._versions[one].items() if not version.deleted}
+                self._versions.pop(one)
+                self._versions |= {one: kept} if kept else {}
+
+
+class SubjectReader(CompactedFold[Topic, SubjectVersions]):
     """The schemas of one lake's registry. All methods may be called from many threads.
 
     `open_topic` gives the topic, None while it is not there.
     """
 
     def __init__(self, open_topic: Callable[[], Topic | None], clock: Clock) -> None:
-        self._open = open_topic
-        self._clock = clock
-        self._lock = threading.RLock()
-        self._topic: Topic | None = None
-        self._position = 0
-        self._read_ms = 0
-        self._versions: dict[str, dict[int, _Version]] = {}
-        self._aliases: dict[str, str] = {}
+        super().__init__(open_topic, clock, SubjectVersions, ordered=True)
         # What was asked and not found, or how newest was answered, and until when (elapsed seconds) that counts.
         self._answers: OrderedDict[Hashable, tuple[float, str]] = OrderedDict()
 
@@ -84,10 +138,10 @@ class SubjectReader:
             return None
         with self._lock:
             for _ in range(2):  # what was compacted away just now was written again
-                place = self._found(named, subject)
+                place = self._state.place_of(named, subject)
                 if place is None:
                     self._read_on()
-                    place = self._found(named, subject)
+                    place = self._state.place_of(named, subject)
                 if place is None:
                     self.remember((subject, named), self._why(named, subject))
                     return None
@@ -107,8 +161,8 @@ class SubjectReader:
             if now or self.why_not((subject, None)) is None:
                 self._read_on()
                 self.remember((subject, None), self._why(None, subject))
-            name = self._resolved(subject)
-            live = [number for number, one in self._versions.get(name, {}).items() if not one.deleted]
+            name = self._state.resolved(subject)
+            live = [number for number, one in self._state.of(name).items() if not one.deleted]
             try:
                 return self._written(name, max(live), subject) if live else None
             except _UnreadableError as e:
@@ -134,7 +188,7 @@ class SubjectReader:
     def _why(self, named: int | bytes | None, subject: str) -> str:
         if self._topic is None:
             return f"the lake has no topic '{SCHEMAS_TOPIC}', where a registry keeps its schemas"
-        if self._resolved(subject) not in self._versions:
+        if not self._state.of(self._state.resolved(subject)):
             return f"the registry has no subject '{subject}'"
         if named is None:
             return f"subject '{subject}' was looked up just now"
@@ -143,23 +197,9 @@ class SubjectReader:
 
     # --- what is there -------------------------------------------------------------------------------------
 
-    def _resolved(self, subject: str) -> str:
-        return self._aliases.get(subject, subject)
-
-    def _found(self, named: int | bytes, subject: str) -> Place | None:
-        """The newest version of a subject that has the schema, those that are not deleted first."""
-        name = self._resolved(subject)
-        versions = self._versions.get(name, {})
-        fitting = [
-            (not one.deleted, number)
-            for number, one in versions.items()
-            if (one.guid if isinstance(named, bytes) else one.id) == named
-        ]
-        return (name, max(fitting)[1]) if fitting else None
-
     def _written(self, subject: str, number: int, asked: str) -> WrittenSchema:
         """A version, as found under the name that was asked for."""
-        version, body = self._versions[subject][number], self._body(subject, number)
+        version, body = self._state.of(subject)[number], self._body(subject, number)
         kind = str(body.get("schemaType") or "AVRO").lower()
         if kind not in KINDS:
             raise _UnreadableError(f"version {number} of subject '{subject}' has the type {body['schemaType']}")
@@ -188,11 +228,11 @@ class SubjectReader:
 
     def _body(self, subject: str, number: int) -> dict[str, Any]:
         """The JSON of a version's record."""
-        version = self._versions.get(subject, {}).get(number)
+        version = self._state.of(subject).get(number)
         if version is None or self._topic is None:
             raise _UnreadableError(f"there is no version {number} of subject '{subject}', which it needs")
         try:
-            batches = list(self._topic.read(0, version.offset, version.offset + 1))
+            batches = list(self._topic.read(ORDERED_PARTITION, version.offset, version.offset + 1))
         except (TopicChangedError, UnknownTopicError, OffsetOutOfRangeError) as e:
             raise _UnreadableError(str(e)) from e
         for value in (value for batch in batches for value in batch.column("value").to_pylist()):
@@ -200,73 +240,6 @@ class SubjectReader:
             if body is not None:
                 return body
         raise _UnreadableError(f"the record of version {number} of subject '{subject}' was compacted away just now")
-
-    # --- following the topic -------------------------------------------------------------------------------
-
-    def _read_on(self) -> None:
-        """Take what is new. A topic that was made again, or was not read for long, is read from its start."""
-        now_ms = self._clock.now_ms()
-        try:
-            self._topic = self._topic or self._open()
-            if self._topic is None:
-                return
-            start, end = self._topic.offsets()[0]
-            late = now_ms - self._read_ms > _LATE_MS
-            if start > self._position or end < self._position or (late and self._position):
-                self._forget()
-            self._take(self._topic, max(self._position, start), end)
-        except (TopicChangedError, UnknownTopicError, OffsetOutOfRangeError):
-            self._forget()
-            self._topic = self._open()
-            if self._topic is not None:
-                start, end = self._topic.offsets()[0]
-                self._take(self._topic, start, end)
-        self._read_ms = now_ms
-
-    def _forget(self) -> None:
-        self._versions, self._aliases, self._position = {}, {}, 0
-
-    def _take(self, topic: Topic, start: int, end: int) -> None:
-        for batch in topic.read(0, start, end) if start < end else ():
-            columns = (batch.column(name).to_pylist() for name in ("key", "value", "offset"))
-            for key, value, offset in zip(*columns, strict=True):
-                self._take_record(_json(key), None if value is None else _json(value), value is None, offset)
-        self._position = end
-
-    def _take_record(self, key: Any, value: Any, is_tombstone: bool, offset: int) -> None:
-        """Apply a record; what is none of a registry's, or says nothing about versions, is passed over."""
-        kind, subject = (None, None) if key is None else (key.get("keytype"), key.get("subject"))
-        if value is None and not is_tombstone:
-            return
-        if kind == "SCHEMA" and isinstance(subject, str) and type(number := key.get("version")) is int:
-            versions = self._versions.setdefault(subject, {})
-            versions.pop(number, None)
-            if value is not None and (version := _version(value, offset)) is not None:
-                versions[number] = version
-            if not versions:
-                del self._versions[subject]
-        elif kind == "DELETE_SUBJECT" and isinstance(subject, str) and value is not None:
-            last, versions = value.get("version"), self._versions.get(subject, {})
-            for number, one in versions.items() if type(last) is int else ():
-                if number <= last:
-                    versions[number] = _Version(one.id, one.guid, True, one.offset)
-        elif kind == "CLEAR_SUBJECT" and value is not None:
-            self._clear(subject)
-        elif kind == "CONFIG" and isinstance(subject, str):
-            alias = None if value is None else value.get("alias")
-            self._aliases.pop(subject, None)
-            if isinstance(alias, str) and alias:
-                self._aliases[subject] = alias
-
-    def _clear(self, subject: Any) -> None:
-        """Versions that were deleted softly go, of a subject, of a context or of all."""
-        context, name = _context_of(subject if isinstance(subject, str) else "")
-        for one in list(self._versions):
-            own, own_name = _context_of(one)
-            if own == context and own_name.startswith(name):
-                kept = {number: version for number, version in self._versions[one].items() if not version.deleted}
-                self._versions.pop(one)
-                self._versions |= {one: kept} if kept else {}
 
 
 class _UnreadableError(Exception):

@@ -19,8 +19,8 @@ from tidelog.connect.runtime.source_writers import PlainWriter, TransactionalWri
 from tidelog.connect.runtime.tolerance import ToleranceOperator, TolerancePolicy
 from tidelog.connect.runtime.topic_creation import creation_groups, ensure_source_topic
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.compacted import CompactedTopic
 from tidelog.connect.store.offsets import OffsetState
+from tidelog.connect.store.topics import workers_topic
 from tidelog.log.base.errors import ProducerFencedError, StorageUnavailableError, UnknownTopicError
 
 CONFIG = {"key.converter": "string", "value.converter": "json", "value.converter.schemas.enable": "false"}
@@ -33,7 +33,7 @@ class Context:
     stopping = False
 
     def __init__(self, lake):
-        self.topic = CompactedTopic(lake, OFFSETS, 1, OffsetState)
+        self.topic = workers_topic(lake, OFFSETS, 1, OffsetState)
         self.offset_storage_reader = self
 
     def offset(self, partition):

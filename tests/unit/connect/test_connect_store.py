@@ -5,7 +5,6 @@ import json
 import pytest
 from support.logs import memory_lake, open_lake
 
-from tidelog.connect.store.compacted import CompactedTopic
 from tidelog.connect.store.configs import (
     ConfigRecord,
     ConfigState,
@@ -23,7 +22,7 @@ from tidelog.connect.store.configs import (
 from tidelog.connect.store.errors import RestError
 from tidelog.connect.store.offsets import OffsetState, offset_record
 from tidelog.connect.store.statuses import RunState, RunStatus, StatusState, topic_key, topic_record
-from tidelog.log.base.errors import InvalidConfigError
+from tidelog.connect.store.topics import workers_topic
 
 A, B = {"name": "a", "file": "x"}, {"name": "a", "file": "y"}
 
@@ -234,7 +233,7 @@ def rows(*records):
 
 
 def configs(lake):
-    return CompactedTopic(lake, "connect-configs", 1, ConfigState, ordered=True)
+    return workers_topic(lake, "connect-configs", 1, ConfigState, ordered=True)
 
 
 def create(topic, name):
@@ -251,52 +250,15 @@ def test_workers_over_one_lake_see_each_others_records():
         create(topics[0], "c5")
 
 
-def test_a_decision_is_made_again_when_another_worker_was_faster():
-    lake, storage, clock = memory_lake()
-    mine, other = configs(lake), configs(open_lake(storage, clock))
-    create(mine, "first")
-
-    def rule(state):
-        if "b" not in state.connectors:
-            create(other, "b")
-        return sorted(state.connectors), rows(*decide_create(state, "b2", B))
-
-    assert mine.decide(rule) == ["b", "first"]
-
-
 def test_statuses_in_several_partitions_are_folded_together():
     lake, storage, clock = memory_lake()
-    topic = CompactedTopic(lake, "connect-status", 5, StatusState)
+    topic = workers_topic(lake, "connect-status", 5, StatusState)
     for i in range(20):
         status = RunStatus("a", i, RunState.RUNNING, "w")
         topic.append([(status.key.encode(), status.value())])
-    other = CompactedTopic(open_lake(storage, clock), "connect-status", 5, StatusState)
+    other = workers_topic(open_lake(storage, clock), "connect-status", 5, StatusState)
     assert len(other.look(lambda state: state.runs)) == 20
     assert lake.peek("connect-status").partitions == 5
     assert lake.topic_config("connect-status").cleanup_policy == ("compact",)
     lake.delete_topic("connect-status")
     assert other.look(lambda state: state.runs) == {}
-
-
-@pytest.mark.parametrize(("partitions", "config"), [(2, {"cleanup.policy": "compact"}), (1, {})])
-def test_a_topic_that_would_lose_configurations_is_refused(partitions, config):
-    lake, _, _ = memory_lake()
-    lake.create_topic("connect-configs", partitions, config)
-    with pytest.raises(InvalidConfigError, match="connect-configs"):
-        configs(lake).look(len)
-
-
-def test_who_has_not_looked_for_long_reads_from_the_start():
-    lake, _storage, clock = memory_lake()
-    made = []
-
-    def fold():
-        made.append(ConfigState())
-        return made[-1]
-
-    topic = CompactedTopic(lake, "connect-configs", 1, fold, ordered=True)
-    create(topic, "a")
-    topic.look(lambda state: None)
-    clock.pass_s(50_000)
-    assert topic.look(lambda state: sorted(state.connectors)) == ["a"]
-    assert len(made) == 2

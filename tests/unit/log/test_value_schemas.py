@@ -13,7 +13,7 @@ from support.value_subjects import Subjects, avro_record
 
 from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.lake import Lake
-from tidelog.log.value_schemas import ANSWERS_COUNT_S, SCHEMAS_TOPIC, SubjectReader
+from tidelog.log.value_schemas import ANSWERS_COUNT_S, SCHEMAS_TOPIC, SubjectReader, SubjectVersions
 from tidelog.registry.base.errors import RegistryError
 
 A, B, C = avro_record(a="int"), avro_record(a="int", b=["null", "int"]), avro_record(c="string")
@@ -82,15 +82,15 @@ def test_what_the_subject_lacks_is_asked_for_once_in_a_while() -> None:
     assert found.why_not(("s", bytes(16))) == f"subject 's' has no schema with the guid {bytes(16).hex()}"
 
 
-def test_what_was_registered_since_is_found_without_reading_all_again() -> None:
+def test_what_was_registered_since_is_found_without_reading_all_again(monkeypatch: pytest.MonkeyPatch) -> None:
     lake, storage, clock = memory_lake()
     subjects = Subjects(open_lake(storage, clock)).no_rules()
     found = reader(lake)
     first = subjects.register("s", A)
     assert found.schema(first, "s") is not None
     taken: list[int] = []
-    take = found._take_record
-    found._take_record = lambda *record: (taken.append(record[3]), take(*record))[1]  # type: ignore[method-assign]
+    take = SubjectVersions.take
+    monkeypatch.setattr(SubjectVersions, "take", lambda *record: (taken.append(record[3]), take(*record))[1])
     second = subjects.register("s", B)
     assert found.schema(second, "s") is not None
     assert taken == [2]

@@ -6,16 +6,13 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 from support.crashes import Crash, CrashAt
-from support.logs import add, apply_all, created, end_txn, entry, memory_lake, open_lake, quiet
+from support.logs import memory_lake, open_lake, quiet
 
-from tidelog.log.base.errors import InvalidConfigError, OutcomeUnknownError, StorageUnavailableError
-from tidelog.log.rules.appends import UnsettledRequestError
-from tidelog.log.segments.writer import Staged
-from tidelog.log.state.topic_state import TopicState
+from tidelog.log.base.errors import OutcomeUnknownError, StorageUnavailableError
+from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.registry.base.errors import RegistryError
 from tidelog.registry.base.model import Schema
-from tidelog.registry.log.registry_log import SCHEMAS_TOPIC, RegistryLog
-from tidelog.registry.log.rules import HeadMovedError, decide_append_at
+from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.deleting import decide_delete_subject
 from tidelog.registry.state.registering import Registration, decide_register
 from tidelog.registry.state.settings import decide_config, decide_no_config
@@ -35,40 +32,6 @@ def fixed(size):
 
 def all_of(log):
     return log.look(lambda state: [(one.id, one.subject) for s in state.subjects() for one in state.versions(s)])
-
-
-# --- the rule ----------------------------------------------------------------------------------------------
-
-
-def staged(path, known=0):
-    return Staged(0, path, 3, 100, 0, 0, known, "id-1")
-
-
-def test_an_append_at_the_head_is_as_any_other():
-    state = apply_all(TopicState(), [created(partitions=1)])
-    outcome = decide_append_at(state, "t", [staged("p.parquet")], 0, now_ms=1)
-    assert outcome.response == {0: (0, 3)}
-    assert not outcome.blind_append
-
-
-@pytest.mark.parametrize("end", [0, 2, 4])
-def test_an_append_elsewhere_is_refused(end):
-    state = apply_all(TopicState(), [created(partitions=1), entry(1, add(0, 0, 3), end_txn(0, 3))])
-    with pytest.raises(HeadMovedError, match="ends at offset 3 by now"):
-        decide_append_at(state, "t", [staged("p.parquet")], end, now_ms=1)
-
-
-def test_a_repeat_gets_its_first_answer_wherever_the_head_is():
-    mine = add(0, 0, 3)
-    state = apply_all(
-        TopicState(),
-        [created(partitions=1), entry(1, mine, end_txn(0, 3)), entry(2, add(0, 3, 5), end_txn(0, 5))],
-    )
-    outcome = decide_append_at(state, "t", [staged(mine.path)], 0, now_ms=1)
-    assert (outcome.actions, outcome.response) == ((), {0: (0, 3)})
-
-
-# --- the log -----------------------------------------------------------------------------------------------
 
 
 def test_the_first_record_makes_the_topic():
@@ -214,55 +177,6 @@ def test_a_store_that_never_answers_is_reported():
         register(log, "b", fixed(2))
     storage.hook = quiet
     assert register(log, "b", fixed(2)) == (2, 1)
-
-
-def test_an_append_that_compaction_hides_is_not_known(monkeypatch):
-    lake, _, _ = memory_lake()
-    log = RegistryLog(lake)
-    register(log, "a", fixed(1))
-
-    def unsettled(*_, **__):
-        raise UnsettledRequestError
-
-    monkeypatch.setattr("tidelog.registry.log.registry_log.decide_append_at", unsettled)
-    with pytest.raises(OutcomeUnknownError, match="Decide again"):
-        register(log, "b", fixed(2))
-
-
-@pytest.mark.parametrize(
-    ("partitions", "config", "message"),
-    [(2, {"cleanup.policy": "compact"}, "has 2 partitions"), (1, {}, "cleanup.policy=compact")],
-)
-def test_a_topic_that_would_lose_schemas_is_refused(partitions, config, message):
-    lake, _, _ = memory_lake()
-    lake.create_topic(SCHEMAS_TOPIC, partitions, config)
-    with pytest.raises(InvalidConfigError, match=message):
-        all_of(RegistryLog(lake))
-
-
-def test_a_topic_that_was_made_again_is_read_from_its_start():
-    lake, storage, clock = memory_lake()
-    log = RegistryLog(lake)
-    register(log, "a", fixed(1))
-    other = open_lake(storage, clock)
-    other.delete_topic(SCHEMAS_TOPIC)
-    assert all_of(log) == []
-    assert register(log, "b", fixed(2)) == (1, 1)
-
-
-def test_a_registry_that_did_not_look_for_long_reads_all_again():
-    """Compaction may have taken a tombstone away that it never saw."""
-    lake, _, clock = memory_lake()
-    log = RegistryLog(lake)
-    register(log, "a", fixed(1))
-    states = {id(log.look(lambda state: state))}
-    clock.pass_s(60.0)
-    states.add(id(log.look(lambda state: state)))
-    assert len(states) == 1
-    clock.pass_s(13 * 3600.0)
-    states.add(id(log.look(lambda state: state)))
-    assert len(states) == 2
-    assert all_of(log) == [(1, "a")]
 
 
 def test_what_is_known_is_given_while_another_thread_decides():

@@ -5,10 +5,10 @@ import threading
 from tidelog.connect.config.providers import ConfigProviders
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.compacted import CompactedTopic
 from tidelog.connect.store.configs import ConfigState
 from tidelog.connect.store.offsets import OffsetState
 from tidelog.connect.store.statuses import RunState, RunStatus, StatusState, status_key, topic_record
+from tidelog.connect.store.topics import workers_topic
 from tidelog.log.lake import Lake
 
 
@@ -21,9 +21,9 @@ class WorkerShared:
         self.worker_id = worker_id
         self.plugins = plugins
         self.providers = ConfigProviders(settings.properties)
-        self.configs = CompactedTopic(lake, settings.config_topic, 1, ConfigState, ordered=True)
-        self.statuses = CompactedTopic(lake, settings.status_topic, settings.status_partitions, StatusState)
-        self.offsets = CompactedTopic(lake, settings.offset_topic, settings.offset_partitions, OffsetState)
+        self.configs = workers_topic(lake, settings.config_topic, 1, ConfigState, ordered=True)
+        self.statuses = workers_topic(lake, settings.status_topic, settings.status_partitions, StatusState)
+        self.offsets = workers_topic(lake, settings.offset_topic, settings.offset_partitions, OffsetState)
         self.generation = 0
         self._tracking = threading.Lock()
         self._tracked: set[tuple[str, str]] = set()

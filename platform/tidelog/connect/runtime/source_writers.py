@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.connect.runtime.conversion import RawRecord
-from tidelog.connect.store.compacted import Rows
 from tidelog.log.base.backoff import Backoff
 from tidelog.log.base.errors import ContendedLogError, OutcomeUnknownError, StorageError, TidelogError
+from tidelog.log.compacted_topic import Rows
 from tidelog.log.delta.schema import HEADERS
 from tidelog.log.lake import Lake
 from tidelog.log.records.partitioners import assign

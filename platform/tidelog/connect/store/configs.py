@@ -76,7 +76,7 @@ class ConfigState:
     loggers: dict[str, str] = field(default_factory=dict)
     _pending: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
 
-    def take(self, key: bytes | None, value: bytes | None, offset: int) -> None:
+    def take(self, key: bytes | None, value: bytes | None, offset: int, at_ms: int = 0) -> None:  # noqa: ARG002
         """Take the next record. Records of other forms are passed over."""
         name = (key or b"").decode("utf-8", "replace")
         found = _object(value)

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from tidelog.connect.store.compacted import CompactedTopic
 from tidelog.connect.store.configs import ConfigState, TargetState
 from tidelog.connect.store.statuses import RunState, StatusState
+from tidelog.connect.store.topics import workers_topic
 from tidelog.doctor.movers import ConnectorHealth
 from tidelog.groups.member.heartbeats import lease_path
 from tidelog.groups.model import GroupView
@@ -28,8 +28,8 @@ def connector_health(lake: Lake, groups: Iterable[GroupView]) -> dict[str, Conne
     if lake.peek(CONFIGS) is None or lake.follows() is not None:
         return {}
     workers = heard_workers(lake.storage, groups, lake.clock.now_ms())
-    configs = CompactedTopic(lake, CONFIGS, 1, ConfigState, ordered=True)
-    statuses = CompactedTopic(lake, STATUSES, 1, StatusState)
+    configs = workers_topic(lake, CONFIGS, 1, ConfigState, ordered=True)
+    statuses = workers_topic(lake, STATUSES, 1, StatusState)
     return configs.look(lambda config: statuses.look(lambda status: health_of(config, status, workers)))
 
 

@@ -28,7 +28,7 @@ class OffsetState:
 
     offsets: dict[str, dict[str, tuple[SourceObject, SourceObject]]] = field(default_factory=dict)
 
-    def take(self, key: bytes | None, value: bytes | None, offset: int) -> None:  # noqa: ARG002
+    def take(self, key: bytes | None, value: bytes | None, offset: int, at_ms: int = 0) -> None:  # noqa: ARG002
         """Take the next record of its partition. Records of other forms are passed over."""
         try:
             named = json.loads(key or b"")

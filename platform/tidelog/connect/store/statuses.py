@@ -97,7 +97,7 @@ class StatusState:
     runs: dict[tuple[str, int | None], RunStatus] = field(default_factory=dict)
     topics: dict[str, set[str]] = field(default_factory=dict)
 
-    def take(self, key: bytes | None, value: bytes | None, offset: int) -> None:  # noqa: ARG002
+    def take(self, key: bytes | None, value: bytes | None, offset: int, at_ms: int = 0) -> None:  # noqa: ARG002
         """Take the next record of its partition. Records of other forms are passed over."""
         name = (key or b"").decode("utf-8", "replace")
         if (matched := _TOPIC.fullmatch(name)) is not None:

@@ -1,7 +1,8 @@
 """The rules of an append: which offsets staged segments get, and which appends are refused or repeats."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from tidelog.log.base.errors import (
     DuplicateSegmentError,
@@ -11,6 +12,7 @@ from tidelog.log.base.errors import (
     OutOfOrderSequenceError,
     SegmentTooOldError,
     StaleBatchError,
+    TidelogError,
 )
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Action, Add, Txn
@@ -20,6 +22,9 @@ from tidelog.log.segments.writer import Staged, stats_json
 from tidelog.log.state.topic_state import TopicState
 
 Ranges = dict[int, tuple[int, int]]
+
+# The one partition of a topic whose records have one order.
+ORDERED_PARTITION: Final = 0
 
 _ACKS = {0: 0, "0": 0, 1: 1, "1": 1, -1: -1, "-1": -1, "all": -1}
 
@@ -62,6 +67,10 @@ class PartlyRepeatedError(OutOfOrderSequenceError, retriable=True):
 
 class UnsettledRequestError(Exception):
     """Segments have left the topic since these were staged, so that its state can't rule a repeat out: ask the log."""
+
+
+class HeadMovedError(TidelogError, retriable=True):
+    """Others have appended since the topic was read: read on, and decide again."""
 
 
 class ConfigurationChangedError(Exception):
@@ -114,6 +123,34 @@ def decide_append(
         actions.append(Txn(marker.app_id, marker.version))
     actions.extend(sequences.txns(now_ms))
     return Outcome(tuple(actions), ranges, "WRITE", blind_append=True)
+
+
+def decide_append_at(
+    state: TopicState,
+    topic: str,
+    staged: Sequence[Staged],
+    end: int,
+    *,
+    now_ms: int,
+    log_append_time: bool = False,
+    new_until: int | None = None,
+) -> Outcome[Ranges]:
+    """Append staged segments if partition 0 still ends at `end`, the offset up to which the caller has read it.
+
+    Segments that the topic holds already are a repeat, and get the response that they got first, wherever it ends by
+    now. So a writer that had no answer may ask again with the same segments. Raises `HeadMovedError`, and as
+    `decide_append`.
+    """
+    first = first_answer(state, staged)
+    if first:
+        return Outcome((), first, "WRITE")
+    if state.end(ORDERED_PARTITION) != end:
+        raise HeadMovedError(
+            f"Topic '{topic}' ends at offset {state.end(ORDERED_PARTITION)} by now, and was read up to {end}: what was"
+            " decided may no longer hold. Read on, and decide again."
+        )
+    outcome = decide_append(state, topic, staged, now_ms=now_ms, log_append_time=log_append_time, new_until=new_until)
+    return replace(outcome, blind_append=False)
 
 
 def segment_actions(

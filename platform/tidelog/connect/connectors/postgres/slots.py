@@ -9,9 +9,9 @@ from tidelog.connect.connectors.postgres.connector import PostgresConnector
 from tidelog.connect.connectors.postgres.database import Database
 from tidelog.connect.connectors.postgres.settings import PostgresSettings, read_settings
 from tidelog.connect.data.errors import ConnectError
-from tidelog.connect.store.compacted import CompactedTopic
 from tidelog.connect.store.configs import ConfigState
 from tidelog.connect.store.health import CONFIGS
+from tidelog.connect.store.topics import workers_topic
 from tidelog.doctor.movers import SlotHealth
 from tidelog.log.lake import Lake
 
@@ -30,7 +30,7 @@ def slot_health(lake: Lake, opened: Opened = Database) -> list[SlotHealth]:
     """
     if lake.peek(CONFIGS) is None or lake.follows() is not None:
         return []
-    configs = CompactedTopic(lake, CONFIGS, 1, ConfigState, ordered=True).look(lambda state: dict(state.connectors))
+    configs = workers_topic(lake, CONFIGS, 1, ConfigState, ordered=True).look(lambda state: dict(state.connectors))
     wanted = {name: config for name, config in configs.items() if config.get("connector.class") in _NAMES}
     databases: dict[str, tuple[PostgresSettings, dict[str, str]]] = {}
     found = []

@@ -1,0 +1,1 @@
+"""States that the records of compacted topics add up to."""
