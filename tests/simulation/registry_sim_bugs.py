@@ -8,6 +8,7 @@ from unittest.mock import patch
 from sim_running import Planted
 
 from tidelog.log import compacted_topic
+from tidelog.log.folds import compacted
 from tidelog.log.folds.compacted import CompactedFold
 from tidelog.log.rules.appends import ORDERED_PARTITION
 from tidelog.registry.state import deleting
@@ -53,6 +54,14 @@ def goes_on_after_a_long_sleep() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def misses_tombstones() -> Iterator[None]:
+    """A registry takes what is written, and passes over what takes it away."""
+    records = compacted.records_of
+    with patch.object(compacted, "records_of", lambda batch: (one for one in records(batch) if one[1] is not None)):
+        yield
+
+
 BUGS: dict[str, Planted] = {
     planted.__name__: planted
     for planted in (
@@ -60,5 +69,6 @@ BUGS: dict[str, Planted] = {
         answers_looks_by_what_it_knew,
         frees_ids_with_their_schemas,
         goes_on_after_a_long_sleep,
+        misses_tombstones,
     )
 }

@@ -49,6 +49,7 @@ FOUND_BY = {
     "stages_a_repeated_batch_again": 9,
     "frees_ids_with_their_schemas": 13,
     "goes_on_after_a_long_sleep": 25,
+    "misses_tombstones": 17,
 }
 
 
