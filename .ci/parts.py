@@ -327,7 +327,7 @@ def steps_of(part: str) -> list[Step]:
         python,
         within=tuple(f"packages-{name}" for name in larger),
     )
-    delta = Step("delta", "Delta's jars for Spark", 15, fetch_jars(_DELTA), python, (packages_step.name,))
+    delta = Step("delta", "Delta's jars for Spark", 30, fetch_jars(_DELTA), python, (packages_step.name,))
     if part != "test":
         return [packages_step, delta]
     support = (ROOT / "tests/support" / f"{name}.py" for name in _INSTALL)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.spark_jvm import SHORT_LIVED
 from support.spark_queries import FEW_RECORDS
 
 import tidelog
 from tidelog.log.lake import Lake
+from tidelog.spark.class_archive import short_lived
 from tidelog.spark.python_processes import forking_python
 
 QUIET_AND_SMALL = {
@@ -20,7 +20,7 @@ QUIET_AND_SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": SHORT_LIVED,
+    "spark.driver.extraJavaOptions": short_lived(),
     "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
 }
 
@@ -57,8 +57,7 @@ def spark(
     options = f"{QUIET_AND_SMALL['spark.driver.extraJavaOptions']} -Dderby.stream.error.file={folder / 'derby.log'}"
     own = os.dup(2)
     with spark_log.open("wb") as log, pytest.MonkeyPatch.context() as patch:
-        for name, value in forked_workers.items():
-            patch.setenv(name, value)
+        patch.setenv("PYTHONPATH", forked_workers["PYTHONPATH"])
         os.dup2(log.fileno(), 2)
         try:
             session = tidelog.spark.session(

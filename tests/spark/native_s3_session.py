@@ -7,19 +7,19 @@ what it read as JSON.
 import json
 import sys
 
-from support.spark_jvm import SHORT_LIVED
 from support.spark_queries import run, source, texts, write
 
 import tidelog
 from tidelog.log.lake import Lake
 from tidelog.spark import create_view, read_topic, stream_topic
+from tidelog.spark.class_archive import short_lived
 
 
 def main(uri: str, other: str, other_options: dict[str, str], checkpoint: str) -> dict[str, object]:
     """What each way to read returned."""
     config = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": SHORT_LIVED,
+        "spark.driver.extraJavaOptions": short_lived(),
         "spark.sql.shuffle.partitions": "1",
         "spark.databricks.delta.snapshotPartitions": "1",
     }

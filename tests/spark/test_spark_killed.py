@@ -18,12 +18,12 @@ import json
 import os
 import sys
 import tidelog
-from tidelog.spark.class_archive import with_archive
+from tidelog.spark.class_archive import short_lived
 
 settings = {
     **json.loads(os.environ["FEW_RECORDS"]),
     "spark.default.parallelism": "1",
-    "spark.driver.extraJavaOptions": with_archive("-XX:+UseSerialGC -XX:TieredStopAtLevel=1"),
+    "spark.driver.extraJavaOptions": short_lived(),
 }
 spark = tidelog.spark.session("killed", "local[1]", settings, delta=False)
 source = spark.readStream.format("tidelog").options(subscribe="in", startingOffsets="earliest")

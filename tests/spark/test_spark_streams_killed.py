@@ -17,7 +17,7 @@ import json
 import os
 import sys
 import tidelog
-from tidelog.spark.class_archive import with_archive
+from tidelog.spark.class_archive import short_lived
 from tidelog.streams import Streams, StreamsBuilder
 
 builder = StreamsBuilder()
@@ -25,7 +25,7 @@ builder.stream("in").group_by("'all'").count().to_stream().map_values("string(va
 settings = {
     **json.loads(os.environ["FEW_RECORDS"]),
     "spark.sql.shuffle.partitions": "1",
-    "spark.driver.extraJavaOptions": with_archive("-XX:+UseSerialGC -XX:TieredStopAtLevel=1"),
+    "spark.driver.extraJavaOptions": short_lived(),
 }
 spark = tidelog.spark.session("killed", "local[1]", settings, delta=False)
 config = {"application.id": "app", "lake": sys.argv[1], "source.maxOffsetsPerTrigger": 2, "commit.interval.ms": 0}

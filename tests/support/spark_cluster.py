@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
-from support.spark_jvm import SHORT_LIVED
 from support.waiting import eventually
+
+from tidelog.spark.class_archive import short_lived
 
 PATIENCE_S = 240.0
 _HOME = Path(pyspark.__file__).parent
@@ -24,8 +25,8 @@ _SETTINGS = (
     "spark.driver.memory=512m",
     "spark.ui.enabled=false",
     "spark.sql.shuffle.partitions=2",
-    f"spark.executor.extraJavaOptions={SHORT_LIVED}",
-    f"spark.driver.extraJavaOptions={SHORT_LIVED}",
+    f"spark.executor.extraJavaOptions={short_lived()}",
+    f"spark.driver.extraJavaOptions={short_lived()}",
 )
 
 
@@ -83,7 +84,7 @@ class Cluster:
             **os.environ,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
+            "SPARK_DAEMON_JAVA_OPTS": short_lived(),
             "SPARK_LOCAL_DIRS": str(self._folder / "scratch"),
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,

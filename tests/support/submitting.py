@@ -6,8 +6,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.spark_jvm import SHORT_LIVED
 from support.spark_queries import FEW_RECORDS
+
+from tidelog.spark.class_archive import short_lived
 
 # A machine's own configuration of Spark: for a few records, small, and sparing with words.
 _DEFAULTS = {
@@ -44,7 +45,7 @@ def environment(folder: Path) -> dict[str, str]:
         "PATH": f"{BIN}{os.pathsep}{kept['PATH']}",
         "SPARK_CONF_DIR": str(conf),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_SUBMIT_OPTS": SHORT_LIVED,
+        "SPARK_SUBMIT_OPTS": short_lived(),
     }
 
 

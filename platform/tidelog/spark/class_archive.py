@@ -16,6 +16,8 @@ import pyspark
 from tidelog.spark.session import session
 
 FOLDER = Path(sys.prefix) / "var/tidelog"
+# For JVMs of a few minutes: to compile for long runs costs them more than it gains. An archive is of one collector.
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Of thousands of classes that can't be archived, the JVM would print a line each.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
@@ -39,6 +41,11 @@ def with_archive(options: str, path: Path | None = None) -> str:
     return f"{options} -XX:SharedArchiveFile={path} -Xshare:auto {_QUIET}"
 
 
+def short_lived() -> str:
+    """Options of a JVM of Spark's that lives for some minutes, with the archive where there is one."""
+    return with_archive(_SHORT_LIVED)
+
+
 def write_archive() -> bool:
     """Start Spark, run a query, and let its JVM write the archive as it ends, in a process that has no JVM yet.
 
@@ -48,8 +55,13 @@ def write_archive() -> bool:
     if path is None or path.exists() or " " in str(path):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    options = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ArchiveClassesAtExit={path} {_QUIET}"
-    spark = session("archive", "local[1]", {"spark.driver.extraJavaOptions": options})
+    unfinished = path.with_suffix(".new")  # until its JVM has ended: one that is stopped leaves half of it
+    settings = {
+        "spark.driver.extraJavaOptions": f"{_SHORT_LIVED} -XX:ArchiveClassesAtExit={unfinished} {_QUIET}",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+    }
+    spark = session("archive", "local[1]", settings)
     spark.range(10).selectExpr("id % 3 AS k").groupBy("k").count().collect()
     gateway = spark.sparkContext._gateway
     assert gateway is not None
@@ -57,4 +69,6 @@ def write_archive() -> bool:
     gateway.shutdown()
     gateway.proc.stdin.close()  # by which PySpark's JVM ends
     gateway.proc.wait()
+    if unfinished.exists():
+        unfinished.replace(path)
     return True

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import tidelog.spark
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.lake import Lake
+from tidelog.spark.class_archive import short_lived
 from tidelog.streams.application import Streams
 from tidelog.streams.endpoints import InProcess
 from tidelog.streams.graph import Topology
@@ -184,7 +185,7 @@ def _small_session() -> SparkSession:
     settings = {
         **_SMALL,
         "spark.default.parallelism": "2",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": short_lived(),
     }
     made = tidelog.spark.session("topology-test", "local[2]", settings, delta=False)
     made.sparkContext.setLogLevel("ERROR")

@@ -1,11 +1,13 @@
 """Spark's JVM starts from an archive of classes where there is one that fits this Java and this Spark."""
 
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pyspark
 import pytest
 
-from tidelog.spark.class_archive import archive, with_archive
+from tidelog.spark import class_archive
+from tidelog.spark.class_archive import archive, with_archive, write_archive
 
 OPTIONS = "-XX:+UseSerialGC"
 
@@ -51,3 +53,27 @@ def test_options_hold_no_path_with_a_space(tmp_path: Path) -> None:
     path = tmp_path / "my spark.jsa"
     path.write_bytes(b"")
     assert with_archive(OPTIONS, path) == OPTIONS
+
+
+def test_an_archive_is_there_once_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM that is stopped leaves half of one, and set-up, started again, takes it for none."""
+    whole = tmp_path / "spark.jsa"
+    monkeypatch.setattr(class_archive, "archive", lambda: whole)
+    spark = MagicMock()
+    monkeypatch.setattr(class_archive, "session", spark)
+    jvm = spark.return_value.sparkContext._gateway.proc
+
+    def writes(*ends: BaseException) -> None:
+        options = spark.call_args.args[2]["spark.driver.extraJavaOptions"]
+        Path(options.partition("-XX:ArchiveClassesAtExit=")[2].split()[0]).write_bytes(b"half" if ends else b"whole")
+        for end in ends:
+            raise end
+
+    jvm.wait.side_effect = lambda: writes(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        write_archive()
+    assert not whole.exists()
+    jvm.wait.side_effect = writes
+    assert write_archive()
+    assert whole.read_bytes() == b"whole"
+    assert not write_archive()

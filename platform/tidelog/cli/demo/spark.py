@@ -14,12 +14,10 @@ from rich.console import Console
 
 import tidelog.spark
 from tidelog.commands.failures import UsageProblemError
-from tidelog.spark.class_archive import with_archive
+from tidelog.spark.class_archive import short_lived
 
-_JVM = "spark.driver.extraJavaOptions"
-# On one machine, and for some hundred thousand records: compiling for long runs would cost more than it gains.
+# For one machine, and some hundred thousand records.
 _SETTINGS = {
-    _JVM: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
@@ -60,7 +58,7 @@ def spark_session(log: Path) -> Iterator[SparkSession]:
 def _start(log: Path) -> SparkSession:
     settings = {
         **_SETTINGS,
-        _JVM: with_archive(_SETTINGS[_JVM]),
+        "spark.driver.extraJavaOptions": short_lived(),
         "spark.sql.warehouse.dir": str(log.parent / "warehouse"),
     }
     try:
