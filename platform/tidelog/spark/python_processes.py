@@ -6,7 +6,6 @@ begins at once, and runs the same module with the same arguments, environment an
 starts in place of Python.
 """
 
-import array
 import gc
 import importlib
 import json
@@ -114,10 +113,7 @@ def _become(asked: socket.socket) -> NoReturn:
     """Run what is asked for, in its environment and with its streams, and end."""
     code = 1
     try:
-        streams = array.array("i")
-        head, ancillary, _, _ = asked.recvmsg(_LENGTH, socket.CMSG_LEN(3 * streams.itemsize))
-        for _, _, data in ancillary:
-            streams.frombytes(data)
+        head, streams, _, _ = socket.recv_fds(asked, _LENGTH, 3)
         with asked.makefile("rb") as reader:
             said = json.loads(reader.read(min(int.from_bytes(head, "big"), _LONGEST)))
         asked.sendall(os.getpid().to_bytes(_LENGTH, "big"))

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from typing import Final
 
@@ -25,6 +26,7 @@ _DELTA_CATALOG: Final = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sq
 _PACKAGES: Final = "spark.jars.packages"
 _JARS: Final = "spark.jars"
 _MASTER: Final = "spark.master"
+_PYTHONS: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 # What starts Spark's Python workers. Only where it can be imported for certain: on this machine, by this Python.
 _DAEMON: Final = {"spark.python.daemon.module": "tidelog.sources.worker_daemon"}
 
@@ -45,17 +47,18 @@ def configure(
     `packages`, coordinates of more jars (`group:artifact:version`), fetched from Maven where they are missing.
     Where a session runs already, nothing is set. Raises `MissingJarsError`.
     """
-    _workers_are_this_python(is_local=builder._options.get(_MASTER, "").startswith("local"))
+    _workers_are_this_python()
     if SparkContext._active_spark_context is not None:
         return builder
     asked = [*packages, *listed(builder._options.pop(_PACKAGES, ""))]
     if not _is_submitted():
         builder = _with_defaults(builder, {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}, {})
-    SparkContext._ensure_initialized(conf=_conf_of(builder))
+    with _planners_forked(is_local=builder._options.get(_MASTER, "").startswith("local")):
+        SparkContext._ensure_initialized(conf=_conf_of(builder))
     jvm = SparkContext._jvm
     given = {**dict(SparkConf(_jvm=jvm).getAll()), **builder._options}
     builder = _with_defaults(builder, SETTINGS, given)
-    if given.get(_MASTER, "").startswith("local") and _python_of_workers(given) in _this_python():
+    if given.get(_MASTER, "").startswith("local") and _python_of_workers(given) == sys.executable:
         builder = _with_defaults(builder, _DAEMON, given)
     if delta:
         builder = _with_delta(builder, given)
@@ -142,19 +145,26 @@ def _conf_of(builder: SparkSession.Builder) -> SparkConf:
     return conf
 
 
-def _workers_are_this_python(*, is_local: bool) -> None:
-    """Spark starts its workers with PATH's python3 unless it is configured otherwise.
+def _workers_are_this_python() -> None:
+    """Spark starts its workers with PATH's python3 unless it is configured otherwise."""
+    for name in _PYTHONS:
+        os.environ.setdefault(name, sys.executable)
 
-    Where it is local and not running yet, those that plan queries are forked. Its JVM reads this as it starts.
+
+@contextmanager
+def _planners_forked(*, is_local: bool) -> Iterator[None]:
+    """Let a JVM that starts meanwhile, of a local Spark, fork what plans queries where it would start this Python.
+
+    It alone: other programs that this process starts may outlive it, and what it forks from.
     """
-    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
-        if os.environ.setdefault(name, sys.executable) in _this_python():
-            os.environ[name] = forking_python() if is_local and not _is_submitted() else sys.executable
-
-
-def _this_python() -> set[str]:
-    """What starts a process of this Python: itself, and what forks where it can."""
-    return {sys.executable, forking_python()} if forking_python.cache_info().currsize else {sys.executable}
+    wanted = is_local and SparkContext._gateway is None and not _is_submitted()
+    names = [name for name in _PYTHONS if wanted and os.environ[name] == sys.executable]
+    if names:
+        os.environ.update(dict.fromkeys(names, forking_python()))
+    try:
+        yield
+    finally:
+        os.environ.update(dict.fromkeys(names, sys.executable))
 
 
 def _python_of_workers(given: Mapping[str, str]) -> str:
