@@ -114,7 +114,7 @@ def describe_group(snapshot: LakeSnapshot, group_id: str) -> GroupDescription:
 def lag_in_partition(
     snapshot: LakeSnapshot, place: TopicPartition, committed: CommittedOffset | None, reader: Member | None
 ) -> PartitionLag:
-    """A group in a partition, as of a snapshot: the only place where lag is computed."""
+    """A group in a partition, as of a snapshot. A consumer's own statistics go by what it has fetched."""
     topic, partition = place
     state = snapshot.topics.get(topic)
     end = state.end(partition) if state is not None and partition < state.partitions else None
