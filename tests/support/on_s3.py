@@ -24,7 +24,8 @@ from tidelog.log.base.clock import Clock
 from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.storage import ObjectInfo, ObjectStorage
 
-UNIT = Path(__file__).parents[1] / "unit"
+TESTS = Path(__file__).parents[1]
+SUITES = (TESTS / "unit", TESTS / "simulation")
 
 
 class DatedStorage(ObjectStorage):
@@ -118,16 +119,16 @@ def tmp_path() -> str:
 
 
 def _imported(path: Path) -> ModuleType:
-    return importlib.import_module(".".join(path.relative_to(UNIT.parent).with_suffix("").parts))
+    return importlib.import_module(".".join(path.relative_to(TESTS).with_suffix("").parts))
 
 
 def suite(name: str, *without: str) -> dict[str, Any]:
-    """The names of a test file of the unit layer and of its folder's conftest, to be a test file's own.
+    """The names of a test file of the lower layers and of its folder's conftest, to be a test file's own.
 
     `without` those of tests that are about another store, or that take long and say nothing more on this one.
     """
-    # Another module than the unit layer's own `name`: what is set here, it doesn't see.
-    (path,) = UNIT.rglob(f"{name}.py")
+    # Another module than the lower layer's own `name`: what is set here, it doesn't see.
+    (path,) = (path for folder in SUITES for path in folder.rglob(f"{name}.py"))
     module = _imported(path)
     shared = path.with_name("conftest.py")
     modules = [_imported(shared), module] if shared.exists() else [module]

@@ -42,12 +42,15 @@ class SmallS3:
         return {"lake.s3.endpoint": self.url, "lake.s3.region": "us-east-1", **KEYS}
 
     def put(self, path: str, data: bytes, absent: bool) -> bool:
+        raced = absent and self.looks_early is not None and self.looks_early.search(path) is not None
         with self.lock:
-            refused = absent and path in self.objects and not self.ignores_conditions
-        if absent and self.at_once is not None and self.looks_early is not None and self.looks_early.search(path):
+            found = path in self.objects
+        if raced and self.at_once is not None:
             self.at_once.wait(10)
         with self.lock:
-            if refused:
+            if not raced:  # looks and stores in one step
+                found = path in self.objects
+            if absent and found and not self.ignores_conditions:
                 return False
             if not (self.forgets and self.forgets.search(path)):
                 self.objects[path] = data

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import deltalake
@@ -31,15 +32,17 @@ def one_each(number):
 
 @contextmanager
 def busy(lake):
-    """Meanwhile another program appends as fast as it can."""
+    """Meanwhile another program appends, and leaves others the log as long as it had it, however slow the machine."""
     stop = threading.Event()
 
     def write():
         with Lake(lake.uri) as own:
             number = 0
             while not stop.is_set():
+                begun = time.monotonic()
                 own.topic("orders").append(one_each(number))
                 number += 1
+                stop.wait(time.monotonic() - begun)
 
     lake.topic("orders").append(one_each(-1))
     writer = threading.Thread(target=write)
