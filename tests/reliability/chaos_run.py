@@ -204,9 +204,16 @@ class Chaos:
         self._place.switch.set(faults)
 
     def _gather_records(self) -> None:
-        """Go on in calm until there are enough records."""
+        """Go on in calm until there are enough records, as many are acknowledged, and a transaction has committed."""
+        wanted = self._wanted.records
         with Lake(self._place.lake) as lake:
-            self._await(lambda: _records(lake) >= self._wanted.records, f"{self._wanted.records} records")
+            self._await(lambda: _records(lake) >= wanted, f"{wanted} records")
+        self._await(lambda: self._acknowledged() >= wanted, f"{wanted} acknowledged records")
+        if any(worker.role == "transactional" for worker in self._processes.workers.values()):
+            self._await(lambda: bool(self._events("committed")), "committed transaction")
+
+    def _acknowledged(self) -> int:
+        return sum(len(event["records"]) for event in self._events("acked"))
 
     # --- the end -------------------------------------------------------------------------------------------
 
