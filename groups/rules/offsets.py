@@ -156,8 +156,13 @@ def delete_offsets(
 
 def _found(view: GroupView, group_id: str) -> Group:
     if view.group is None and not view.offsets and not view.pending:
-        raise GroupNotFoundError(
-            f"There is no group {group_id!r}: a group begins when its first consumer joins or commits. See "
-            "`tidelog group list`."
-        )
+        raise group_not_found(group_id)
     return current(view, group_id)
+
+
+def group_not_found(group_id: str) -> GroupNotFoundError:
+    """What a group that is not there is refused with."""
+    return GroupNotFoundError(
+        f"There is no group {group_id!r}: a group begins when its first consumer joins or commits. See "
+        "`tidelog group list`."
+    )

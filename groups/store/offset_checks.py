@@ -48,9 +48,7 @@ def placed(
     for (topic, partition), committed in offsets.items():
         state = states[topic]
         if state is None:
-            raise UnknownTopicError(
-                f"Topic '{topic}' does not exist, so no offset of it can be committed. Create it, or drop the offset."
-            )
+            raise no_topic_of_an_offset(topic)
         require_partition(state, topic, partition)
         if committed.offset > state.end(partition) and not past_end:
             raise OffsetOutOfRangeError(
@@ -75,3 +73,10 @@ def of_this_life(
         for place, committed in offsets.items()
         if place[0] in ids and committed.topic_id in ("", ids[place[0]])
     }
+
+
+def no_topic_of_an_offset(topic: str) -> UnknownTopicError:
+    """What an offset of a topic that is not there is refused with."""
+    return UnknownTopicError(
+        f"Topic '{topic}' does not exist, so no offset of it can be committed. Create it, or leave it out."
+    )

@@ -32,6 +32,7 @@ from tidelog.log.base.errors import (
     TidelogError,
     TopicExistsError,
     TransactionalIdNotFoundError,
+    UnknownMemberError,
     UnknownPartitionError,
     UnknownTopicError,
 )
@@ -58,6 +59,7 @@ _STATUSES: Final[tuple[tuple[type[TidelogError], int], ...]] = (
     (TransactionalIdNotFoundError, 404),
     (NoSuchQueryError, 404),
     (GroupNotEmptyError, 409),
+    (UnknownMemberError, 409),  # offsets are set of a group that has members
     (InvalidGroupError, 400),
     (InvalidQueryError, 400),
     (TooManyQueriesError, 429),

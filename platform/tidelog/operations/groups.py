@@ -9,9 +9,9 @@ from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from tidelog.groups.member.failure_detector import ExternalFailureDetector
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.model import CommittedOffset, Group, GroupView, Member, TopicPartition
+from tidelog.groups.rules.offsets import group_not_found
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import (
-    GroupNotFoundError,
     GroupSubscribedError,
     InconsistentProtocolError,
     TidelogError,
@@ -177,14 +177,6 @@ def require_group(view: GroupView, group_id: str) -> GroupView:
     if view.group is None and not view.offsets:
         raise group_not_found(group_id)
     return view
-
-
-def group_not_found(group_id: str) -> GroupNotFoundError:
-    """What a group that is not there is refused with."""
-    return GroupNotFoundError(
-        f"There is no group {group_id!r}: a group begins when its first consumer joins or commits. See "
-        "`tidelog group list`."
-    )
 
 
 # --- changing ----------------------------------------------------------------------------------------------

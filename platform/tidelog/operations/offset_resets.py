@@ -9,7 +9,7 @@ from typing import Literal
 
 from tidelog.groups.model import TopicPartition
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.log.base.errors import UnknownTopicError
+from tidelog.groups.store.offset_checks import no_topic_of_an_offset
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import require_partition
 
@@ -105,7 +105,7 @@ def standings(
     for topic, numbers in scope.items():
         state = lake.peek(topic)
         if state is None:
-            raise UnknownTopicError(f"Topic '{topic}' does not exist, so no offset of it can be reset. Leave it out.")
+            raise no_topic_of_an_offset(topic)
         for number in numbers or ():
             require_partition(state, topic, number)
         wanted = sorted(range(state.partitions) if numbers is None else numbers)

@@ -14,6 +14,7 @@ from tidelog.log.base.errors import (
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
+from tidelog.log.rules.topics import unknown_topic
 from tidelog.log.state.topic_state import TopicState
 
 V = TypeVar("V")
@@ -68,7 +69,7 @@ def read_topic(lake: Lake, name: str) -> TopicState:
     """A topic as it is now. Raises `UnknownTopicError`."""
     state = lake.peek(name)
     if state is None:
-        raise UnknownTopicError(f"Topic '{name}' does not exist. Create it (create_topics, 'tidelog topic create').")
+        raise unknown_topic(name)
     return state
 
 

@@ -5,17 +5,13 @@ from contextlib import contextmanager
 
 import pytest
 from support.broker_requests import Requests
-from support.cli_calls import answer, cli, done
+from support.cli_calls import answer
 from support.console import running_console
+from support.faces import DONE, FACES
 
 from tidelog.admin import (
     AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
     ConfigResource,
-    KafkaException,
-    NewPartitions,
-    NewTopic,
     OffsetSpec,
     TopicCollection,
 )
@@ -300,105 +296,17 @@ def test_every_key_of_a_topic(face, address):
 # --- changes -----------------------------------------------------------------------------------------------
 
 
-class Console:
-    def create(self, address, name, partitions, config):
-        with page_of(address) as page:
-            page.ok("POST", "/api/topics", {"name": name, "partitions": partitions, "config": config})
-
-    def grow(self, address, name, partitions):
-        with page_of(address) as page:
-            page.ok("PATCH", f"/api/topics/{name}", {"partitions": partitions})
-
-    def set(self, address, name, key, value):
-        with page_of(address) as page:
-            answered = page.request("PATCH", f"/api/topics/{name}/config", json={"set": {key: value}})
-        return "" if answered.status_code == 200 else answered.json()["message"]
-
-    def delete(self, address, name):
-        with page_of(address) as page:
-            page.ok("DELETE", f"/api/topics/{name}", {"confirm": name})
-
-
-class Command:
-    def create(self, address, name, partitions, config):
-        options = [word for pair in config.items() for word in ("--config", "=".join(pair))]
-        done("topic", "create", name, "--partitions", str(partitions), *options, "--lake", address)
-
-    def grow(self, address, name, partitions):
-        done("topic", "alter", name, "--partitions", str(partitions), "--lake", address)
-
-    def set(self, address, name, key, value):
-        result = cli("topic", "alter", name, "--config", f"{key}={value}", "--lake", address)
-        return "" if result.exit_code == 0 else result.stderr.removeprefix("error: ").strip()
-
-    def delete(self, address, name):
-        done("topic", "delete", name, "--yes", "--lake", address)
-
-
-class Client:
-    def create(self, address, name, partitions, config):
-        with AdminClient({"lake": address}) as client:
-            client.create_topics([NewTopic(name, partitions, config=config)])[name].result()
-
-    def grow(self, address, name, partitions):
-        with AdminClient({"lake": address}) as client:
-            client.create_partitions([NewPartitions(name, partitions)])[name].result()
-
-    def set(self, address, name, key, value):
-        entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource("topic", name, incremental_configs=[entry])
-        with AdminClient({"lake": address}) as client:
-            error = client.incremental_alter_configs([resource])[resource].exception()
-        assert error is None or isinstance(error, KafkaException)
-        return "" if error is None else error.args[0].str()
-
-    def delete(self, address, name):
-        with AdminClient({"lake": address}) as client:
-            client.delete_topics([name])[name].result()
-
-
-class Broker:
-    def create(self, address, name, partitions, config):
-        keys = [{"name": key, "value": value} for key, value in config.items()]
-        topic = {"name": name, "num_partitions": partitions, "replication_factor": -1, "configs": keys}
-        self._ask(address, ApiKey.CREATE_TOPICS, 7, "topics", {"topics": [topic], "timeout": 0})
-
-    def grow(self, address, name, partitions):
-        topic = {"name": name, "count": partitions, "assignments": None}
-        body = {"topics": [topic], "timeout": 0, "validate_only": False}
-        self._ask(address, ApiKey.CREATE_PARTITIONS, 3, "results", body)
-
-    def set(self, address, name, key, value):
-        change = {"name": key, "config_operation": 0, "value": value}
-        resource = {"resource_type": 2, "resource_name": name, "configs": [change]}
-        body = {"resources": [resource], "validate_only": False}
-        with broker_of(address) as requests:
-            (told,) = requests.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body).responses
-        return told.error_message or ""
-
-    def delete(self, address, name):
-        self._ask(address, ApiKey.DELETE_TOPICS, 5, "responses", {"topic_names": [name], "timeout": 0})
-
-    def _ask(self, address, key, version, part, body):
-        with broker_of(address) as requests:
-            found = requests.ask(key, version, body)
-        (told,) = getattr(found, part)
-        assert told.error_code.name == "none", told
-
-
-FACES = [Console, Command, Client, Broker]
-
-
 @pytest.mark.parametrize("face", FACES)
 def test_a_topic_that_is_made_changed_and_deleted_by_any_face_is_the_same(face, address):
-    face().create(address, "new", 2, {"retention.ms": "5"})
-    face().grow(address, "new", 3)
-    assert face().set(address, "new", "segment.bytes", "100000") == ""
+    at = face(address)
+    assert at.create_topic("new", 2, {"retention.ms": "5"}) == DONE
+    assert at.add_partitions("new", 3) == DONE
+    assert at.set_key("new", "segment.bytes", "100000") == DONE
     with Lake(address, create=False) as lake:
         described = lake.describe_topic("new")
         assert (len(described.partitions), described.config) == (3, {"retention.ms": "5", "segment.bytes": "100000"})
         assert lake.offsets("new") == {0: (0, 0), 1: (0, 0), 2: (0, 0)}
-    face().delete(address, "new")
+    assert at.delete_topic("new") == DONE
     with Lake(address, create=False) as lake:
         assert lake.topics() == ["orders"]
 
@@ -409,6 +317,5 @@ def test_a_wrong_value_is_refused_in_the_same_words(face, key, value, address):
     with Lake(address, create=False) as lake:
         with pytest.raises(Exception, match=key) as refusal:
             lake.alter_topic("orders", config={key: value})
-        said = face().set(address, "orders", key, value)
-        assert said == str(refusal.value)
+        assert face(address).set_key("orders", key, value).sentence == str(refusal.value)
         assert lake.describe_topic("orders").config == OWN

@@ -7,7 +7,7 @@ from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import ConsoleError, bad
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.operations.groups import delete_group, evict_the_dead, set_offsets
+from tidelog.operations.groups import delete_group, set_offsets
 from tidelog.operations.offset_resets import ResetTo, Scenario, plan_reset, standings
 
 _TARGETS: Final = tuple(one for one in get_args(ResetTo) if one != "file")
@@ -27,13 +27,6 @@ def reset(call: ConsoleCall) -> Any:
         raise ConsoleError(403, "This console is read-only (--read-only).")
     scenario, scope = _scenario(body), _scope(body)
     log = GroupLog(lake)
-    if not dry_run and log.view(name).group is not None:
-        evict_the_dead(lake, log, name)
-        view = log.view(name)
-        if view.group is not None and view.group.members:
-            raise ConsoleError(
-                409, f"Group '{name}' has {len(view.group.members)} members. Stop them first: they go on committing."
-            )
     found = standings(lake, log, name, scope, scenario)
     if not found:
         raise ConsoleError(404, f"Group '{name}' has no offsets there. Name a topic.")

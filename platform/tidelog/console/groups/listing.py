@@ -5,9 +5,9 @@ from typing import Any
 
 from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
-from tidelog.console.base.errors import ConsoleError
 from tidelog.console.live.sampler import Sampler
 from tidelog.groups.model import Member, TopicPartition
+from tidelog.groups.rules.offsets import group_not_found
 from tidelog.operations.groups import GroupDescription, PartitionLag, describe_group
 from tidelog.operations.snapshots import LakeSnapshot
 
@@ -55,9 +55,9 @@ def group(call: ConsoleCall) -> Any:
 
 
 def require_known(snapshot: LakeSnapshot, name: str) -> None:
-    """Raise `ConsoleError` 404 for a group that is not there."""
+    """Raise `GroupNotFoundError` for a group that is not there."""
     if name not in snapshot.groups:
-        raise ConsoleError(404, f"There is no group '{name}': one begins when its first consumer joins or commits.")
+        raise group_not_found(name)
 
 
 def _partition(lag: PartitionLag) -> dict[str, Any]:

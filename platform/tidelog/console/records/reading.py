@@ -20,15 +20,15 @@ from tidelog.console.records.paging import (
     records_of,
 )
 from tidelog.log.topic import Topic
+from tidelog.operations.topics import read_topic
 
 Ranges = Mapping[int, tuple[int, int]]
 _MOST_LISTED: Final = 500
 
 
 def topic_of(call: ConsoleCall) -> Topic:
-    """The path's topic. Raises `ConsoleError` 404."""
-    if call.console.lake.peek(call.topic) is None:
-        raise ConsoleError(404, f"Topic '{call.topic}' does not exist.", 3)
+    """The path's topic. Raises `UnknownTopicError`."""
+    read_topic(call.console.lake, call.topic)
     return call.console.lake.topic(call.topic)
 
 

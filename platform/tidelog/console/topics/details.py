@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
-from tidelog.console.base.errors import ConsoleError, bad
+from tidelog.console.base.errors import bad
 from tidelog.console.topics.listing import topic_settings
 from tidelog.log.base.errors import ObjectNotFoundError, TidelogError
 from tidelog.log.config.topics_and_lakes import TopicConfig
@@ -14,17 +14,15 @@ from tidelog.log.delta.actions import Add, Entry, Metadata, Remove, Txn, decode_
 from tidelog.log.state.descriptions import describe
 from tidelog.log.state.topic_state import TopicState
 from tidelog.operations.groups import describe_group
+from tidelog.operations.topics import read_topic
 
 _MOST_ENTRIES: Final = 500
 _CHANGES: Final = (AclOperation.WRITE, AclOperation.ALTER, AclOperation.ALTER_CONFIGS, AclOperation.DELETE)
 
 
 def state_of(call: ConsoleCall) -> TopicState:
-    """The path's topic as it is now. Raises `ConsoleError` 404."""
-    state = call.console.lake.peek(call.topic)
-    if state is None:
-        raise ConsoleError(404, f"Topic '{call.topic}' does not exist.", 3)
-    return state
+    """The path's topic as it is now. Raises `UnknownTopicError`."""
+    return read_topic(call.console.lake, call.topic)
 
 
 def topic(call: ConsoleCall) -> Any:

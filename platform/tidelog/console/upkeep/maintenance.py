@@ -9,7 +9,7 @@ from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.console import Console
 from tidelog.console.base.errors import bad
 from tidelog.console.upkeep.jobs import Jobs
-from tidelog.log.base.errors import UnknownTopicError
+from tidelog.log.rules.topics import unknown_topic
 from tidelog.retention.maintenance import COMPACT, MERGE, RETAIN
 from tidelog.retention.report import MaintenanceReport
 
@@ -71,7 +71,7 @@ def run_now(call: ConsoleCall) -> Any:
     if not (topic is None or isinstance(topic, str)):
         raise bad("'topic' must be a text, or null for all topics.")
     if topic is not None and topic not in call.console.snapshot().topics:
-        raise UnknownTopicError(f"Topic '{topic}' does not exist.")
+        raise unknown_topic(topic)
     return call.console.part(ConsoleMaintenance).run(topic)
 
 

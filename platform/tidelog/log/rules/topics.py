@@ -69,10 +69,13 @@ def require_topic(state: TopicState, topic: str, topic_id: str | None = None) ->
             " one topic id mean nothing for another. Open the topic again."
         )
     if state.metadata is None or not state.exists:
-        raise UnknownTopicError(
-            f"Topic '{topic}' does not exist. Create it (lake.create_topic, 'tidelog topic create')."
-        )
+        raise unknown_topic(topic)
     return state.metadata
+
+
+def unknown_topic(topic: str) -> UnknownTopicError:
+    """What a topic that is not there is refused with."""
+    return UnknownTopicError(f"Topic '{topic}' does not exist. Create it (lake.create_topic, 'tidelog topic create').")
 
 
 def require_partition(state: TopicState, topic: str, partition: int) -> None:
