@@ -4,7 +4,7 @@ VENV := .venv/bin
 LAYERS := unit contract tidy simulation browser reliability spark
 # A lane more than there are cores, as some of the tests wait: tests/support/lanes.py says what runs beside what.
 LANES := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
-PYTEST = $(VENV)/pytest -n $(LANES)
+PYTEST = $(VENV)/pytest --lanes $(LANES)
 
 # Spark starts its Python workers with PATH's python3 unless it is told otherwise, and itself from SPARK_HOME
 # where that is set: both must be the ones in .venv.

@@ -1,17 +1,19 @@
 """Fixtures of every layer, how tests are dealt to lanes, and how Hypothesis runs its property tests."""
 
 import gc
+import os
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.lanes import Durations, Lanes, read_durations
+from support.forked_lanes import ONE_THREAD, pytest_addoption, pytest_runtestloop
+from support.lanes import Durations
 from support.made_up_time import made_up_time_counts_as_right
 from support.versitygw import s3
-from xdist.workermanage import parse_tx_spec_config
 
-__all__ = ["s3"]
+__all__ = ["pytest_addoption", "pytest_runtestloop", "s3"]
+
+os.environ.update(ONE_THREAD)
 
 # A busy machine fails no test: neither by how long an example takes, nor by how long one takes to make. `make test` has
 # a budget of examples for each property that asks for no number of its own; `make reliability` ten times as many, and
@@ -29,8 +31,7 @@ def _made_up_time() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Durations())
+    config.pluginmanager.register(Durations())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -43,8 +44,3 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
         gc.enable()
         gc.collect()
         gc.freeze()
-
-
-@pytest.hookimpl(optionalhook=True)  # `-p no:xdist` runs the tests here
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
-    return Lanes(len(parse_tx_spec_config(config)), read_durations())

@@ -1,4 +1,4 @@
-"""How `pytest -n` deals tests to its workers, the lanes; and a file of how long the tests took.
+"""How `pytest --lanes` deals tests to processes, the lanes; and a file of how long the tests took.
 
 A unit of work is a file of tests, so that what its tests share is made once. What takes a machine for itself runs one
 file at a time, in one lane: the tests of Spark, as a process has one JVM, those in a browser, and those of many
@@ -9,7 +9,6 @@ processes or of a JVM of their own. All other files go to the lane that is free,
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,8 +30,6 @@ GROUPS: Mapping[str, str] = {
     "tests/tidy/test_tidy_types": "",
     "tests/tidy/": "tidy",
 }
-# A worker starts a test when it knows the next one.
-_AHEAD = 2
 # How long a file of tests is taken to last until it was measured.
 _UNKNOWN_S = 5.0
 
@@ -74,128 +71,27 @@ def deal_groups(seconds: Mapping[str, float], lanes: int) -> list[list[str]]:
     return dealt
 
 
-class Lanes:
-    """A scheduler of pytest-xdist (its protocol `Scheduling`)."""
+class Deal:
+    """Which file of tests a lane runs next: one of its groups', else the one that takes longest of those of none.
 
-    def __init__(self, workers: int, seconds: Mapping[str, float]) -> None:
-        self._workers = workers
-        self._seconds = seconds
-        self._tests: list[str] = []
-        self._collected: dict[Any, Sequence[str]] = {}
-        # Files that no worker has yet, by group; '' for those of none.
-        self._waiting: dict[str, deque[str]] = {}
+    `tests`: by name, in their order, which a file's tests and a group's files keep. `seconds`: by file.
+    """
+
+    def __init__(self, tests: Sequence[str], seconds: Mapping[str, float], lanes: int) -> None:
         self._indexes: dict[str, list[int]] = {}
-        # What each worker has whose end it has not reported, in its order; and its groups.
-        self._pending: dict[Any, dict[int, None]] = {}
-        self._groups: dict[Any, list[str]] = {}
-        self._ownerless: deque[list[str]] = deque()
+        for index, test in enumerate(tests):
+            self._indexes.setdefault(test.partition("::")[0], []).append(index)
+        took = {path: seconds.get(path, _UNKNOWN_S) for path in self._indexes}
+        self._waiting: dict[str, deque[str]] = {}
+        for path in sorted(took, key=lambda path: 0.0 if group_of(path) else -took[path]):
+            self._waiting.setdefault(group_of(path), deque()).append(path)
+        totals = {group: sum(map(took.__getitem__, paths)) for group, paths in self._waiting.items() if group}
+        self._groups = deal_groups(totals, lanes)
 
-    @property
-    def nodes(self) -> list[Any]:
-        """The workers that live."""
-        return list(self._pending)
-
-    @property
-    def collection_is_completed(self) -> bool:
-        """Whether as many workers as were asked for have named their tests."""
-        return len(self._collected) >= self._workers
-
-    @property
-    def tests_finished(self) -> bool:
-        """Whether nothing is to be given out any more, and each worker can end by itself."""
-        over = self.collection_is_completed and not any(self._waiting.values())
-        return over and all(len(pending) < _AHEAD for pending in self._pending.values())
-
-    @property
-    def has_pending(self) -> bool:
-        """Whether tests are to be run, or running."""
-        return any(self._waiting.values()) or any(self._pending.values())
-
-    def add_node(self, node: Any) -> None:
-        """A worker has started."""
-        self._pending[node] = {}
-
-    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
-        """A worker names its tests; all must name the same."""
-        if self._tests and list(collection) != self._tests:
-            raise pytest.UsageError("A worker has found other tests than the others: what it reads differs by run.")
-        self._tests = list(collection)
-        self._collected[node] = collection
-
-    def schedule(self) -> None:
-        """Begin, or give a worker its part that takes the place of one that died."""
-        if not self._indexes:
-            self._begin()
-        for node in self.nodes:
-            if node not in self._groups:
-                self._groups[node] = self._ownerless.popleft() if self._ownerless else []
-        for node in self.nodes:
-            self._refill(node)
-
-    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
-        """A worker has ended a test."""
-        del self._pending[node][item_index]
-        self._refill(node)
-
-    def mark_test_pending(self, item: str) -> None:
-        """Nothing here repeats tests."""
-        raise NotImplementedError
-
-    def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
-        """Nothing here takes tests back from a worker."""
-        raise NotImplementedError
-
-    def remove_node(self, node: Any) -> str | None:
-        """A worker has ended or died; the test that it died of, whose file's other tests are run by another."""
-        if groups := self._groups.pop(node, []):
-            self._ownerless.append(groups)
-        pending = list(self._pending.pop(node))
-        if not pending:
-            return None
-        died, *rest = pending
-        files: dict[str, list[int]] = {}
-        for index in rest:
-            files.setdefault(self._file(index), []).append(index)
-        for path, indexes in reversed(files.items()):
-            self._indexes[path] = indexes
-            self._waiting[group_of(path)].appendleft(path)
-        return self._tests[died]
-
-    def _file(self, index: int) -> str:
-        return self._tests[index].partition("::")[0]
-
-    def _begin(self) -> None:
-        for index in range(len(self._tests)):
-            self._indexes.setdefault(self._file(index), []).append(index)
-        self._waiting = {group: deque() for group in ("", *GROUPS.values())}
-        # Files of a group stay in their order; of the others the longest is first.
-        longest_first = sorted(self._indexes, key=lambda path: -self._seconds.get(path, _UNKNOWN_S))
-        for path in longest_first:
-            if not group_of(path):
-                self._waiting[""].append(path)
-        for path in self._indexes:
-            if group := group_of(path):
-                self._waiting[group].append(path)
-        totals = {
-            group: sum(self._seconds.get(path, _UNKNOWN_S) for path in paths)
-            for group, paths in self._waiting.items()
-            if group
-        }
-        self._ownerless.extend(deal_groups(totals, self._workers))
-
-    def _refill(self, node: Any) -> None:
-        """Give a worker files until it knows what comes next; let it end where there are none for it."""
-        if node.shutting_down:
-            return
-        pending = self._pending[node]
-        while len(pending) < _AHEAD:
-            group = next((group for group in (*self._groups[node], "") if self._waiting[group]), None)
-            if group is None:
-                node.shutdown()
-                return
-            indexes = self._indexes[self._waiting[group].popleft()]
-            pending.update(dict.fromkeys(indexes))
-            node.send_runtest_some(indexes)
+    def next(self, lane: int) -> list[int]:
+        """The indexes of the tests of a lane's next file; none at its end."""
+        group = next((group for group in (*self._groups[lane], "") if self._waiting.get(group)), None)
+        return [] if group is None else self._indexes[self._waiting[group].popleft()]
 
 
 class Durations:

@@ -19,16 +19,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from support.forked_lanes import ONE_THREAD
 from support.nursery_server import NOT_ALONE
 
 TESTS = Path(__file__).parents[1]
 
-# A fork keeps the thread that forks alone, so the nursery must have no other: these libraries start one at import.
-ONE_THREAD = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    "_RJEM_MALLOC_CONF": "background_thread:false",
-}
 # What Python reads at its start alone: a process for which it differs from the nursery's is none to fork.
 _READ_AT_START = ("PYTHON", "LANG", "LC_")
 _KNOWN = {"PYTHONPATH", "PYTHONUNBUFFERED"}

@@ -1,4 +1,4 @@
-"""How files of tests are dealt to lanes: each test once, a group in one lane, whatever dies meanwhile."""
+"""How files of tests are dealt to lanes: each test once, a group in one lane."""
 
 from pathlib import Path
 
@@ -6,26 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import lanes
-from support.lanes import Durations, Lanes, by_file, deal_groups
-
-
-class Worker:
-    """A worker of pytest-xdist: it begins a test when it knows the next one, or that there is none."""
-
-    def __init__(self) -> None:
-        self.queue: list[int] = []
-        self.shutting_down = False
-
-    def send_runtest_some(self, indexes: list[int]) -> None:
-        self.queue.extend(indexes)
-
-    def shutdown(self) -> None:
-        self.shutting_down = True
-
-    @property
-    def can_run(self) -> bool:
-        return len(self.queue) >= (1 if self.shutting_down else 2)
-
+from support.lanes import Deal, Durations, by_file, deal_groups
 
 FILES = {"tests/unit/test_a.py": 3, "tests/spark/test_s.py": 2, "tests/unit/test_b.py": 1, "tests/browser/test_c.py": 1}
 
@@ -34,69 +15,36 @@ def named_tests(files: dict[str, int]) -> list[str]:
     return [f"{path}::test_{number}" for path, count in files.items() for number in range(count)]
 
 
-def begun(tests: list[str], workers: int, seconds: dict[str, float] | None = None) -> tuple[Lanes, list[Worker]]:
-    scheduler, nodes = Lanes(workers, seconds or {}), [Worker() for _ in range(workers)]
-    for node in nodes:
-        scheduler.add_node(node)
-    for node in nodes:
-        assert not scheduler.collection_is_completed
-        scheduler.add_node_collection(node, tests)
-    scheduler.schedule()
-    return scheduler, nodes
-
-
 def test_the_longest_file_of_no_group_is_first():
     tests = named_tests({"tests/unit/test_a.py": 2, "tests/unit/test_b.py": 2})
-    _, (node,) = begun(tests, 1, {"tests/unit/test_b.py": 9.0, "tests/unit/test_a.py": 1.0})
-    assert node.queue == [2, 3]
+    assert Deal(tests, {"tests/unit/test_b.py": 9.0, "tests/unit/test_a.py": 1.0}, 1).next(0) == [2, 3]
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_a_group_runs_in_one_lane(workers: int):
-    tests = named_tests({f"tests/spark/test_{name}.py": 1 for name in "abcd"} | FILES)
-    ran = run_all(*begun(tests, workers), tests)
-    assert len({worker for worker, test in ran if test.startswith("tests/spark/")}) == 1
-
-
-def run_all(scheduler: Lanes, nodes: list[Worker], tests: list[str], dies_at: int = -1) -> list[tuple[int, str]]:
-    """All tests, round robin; at the step `dies_at` a worker dies and another takes its place."""
-    workers, ran, step = list(nodes), [], 0
-    while scheduler.has_pending:
-        ready = [(number, node) for number, node in enumerate(workers) if node in scheduler.nodes and node.can_run]
-        assert ready, "every worker waits for a test that nothing gives it"
-        number, node = ready[step % len(ready)]
-        index = node.queue.pop(0)
-        ran.append((number, tests[index]))
-        if step == dies_at:
-            assert scheduler.remove_node(node) == tests[index]
-            workers.append(Worker())
-            scheduler.add_node(workers[-1])
-            scheduler.add_node_collection(workers[-1], tests)
-            scheduler.schedule()
-        else:
-            scheduler.mark_test_complete(node, index)
-        step += 1
-    assert scheduler.tests_finished
+def run_all(tests: list[str], lanes: int) -> list[tuple[int, str]]:
+    """(lane, test), of all tests; the lanes take their files in turn."""
+    deal, ran, open_lanes = Deal(tests, {}, lanes), [], list(range(lanes))
+    while open_lanes:
+        for lane in list(open_lanes):
+            indexes = deal.next(lane)
+            ran += [(lane, tests[index]) for index in indexes]
+            if not indexes:
+                open_lanes.remove(lane)
     return ran
 
 
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+def test_a_group_runs_in_one_lane(lanes: int):
+    ran = run_all(named_tests({f"tests/spark/test_{name}.py": 1 for name in "abcd"} | FILES), lanes)
+    assert len({lane for lane, test in ran if test.startswith("tests/spark/")}) == 1
+
+
 @given(
-    files=st.dictionaries(st.sampled_from([*FILES, *(f"tests/unit/test_{n}.py" for n in range(9))]), st.integers(1, 4)),
-    workers=st.integers(1, 4),
-    dies_at=st.integers(-1, 30),
+    st.dictionaries(st.sampled_from([*FILES, *(f"tests/unit/test_{n}.py" for n in range(9))]), st.integers(1, 4)),
+    st.integers(1, 4),
 )
-def test_each_test_runs_once_whoever_dies(files: dict[str, int], workers: int, dies_at: int):
+def test_each_test_runs_once(files: dict[str, int], lanes: int):
     tests = named_tests(files)
-    ran = run_all(*begun(tests, workers), tests, dies_at)
-    assert sorted(test for _, test in ran) == sorted(tests)
-
-
-def test_a_worker_that_finds_other_tests_is_refused():
-    scheduler, _ = begun(named_tests(FILES), 2)
-    node = Worker()
-    scheduler.add_node(node)
-    with pytest.raises(pytest.UsageError, match="other tests"):
-        scheduler.add_node_collection(node, ["tests/unit/test_z.py::test_0"])
+    assert sorted(test for _, test in run_all(tests, lanes)) == sorted(tests)
 
 
 @given(st.dictionaries(st.text(max_size=3), st.floats(0, 1e3)), st.integers(1, 5))
