@@ -1,19 +1,16 @@
 """Fixtures of every layer, how tests are dealt to lanes, and how Hypothesis runs its property tests."""
 
 import gc
-import os
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.forked_lanes import ONE_THREAD, pytest_addoption, pytest_runtestloop
+from support.forked_lanes import pytest_addoption, pytest_runtestloop
 from support.lanes import Durations
 from support.made_up_time import made_up_time_counts_as_right
 from support.versitygw import s3
 
 __all__ = ["pytest_addoption", "pytest_runtestloop", "s3"]
-
-os.environ.update(ONE_THREAD)
 
 # A busy machine fails no test: neither by how long an example takes, nor by how long one takes to make. `make test` has
 # a budget of examples for each property that asks for no number of its own; `make reliability` ten times as many, and

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "analysts.md"
 
 
 def test_the_examples_run_and_count_right(tmp_path: Path, capsys: Any) -> None:
+    import polars as pl  # it begins a thread
+
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {}
     for number, code in enumerate(blocks):

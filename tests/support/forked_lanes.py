@@ -25,12 +25,14 @@ from typing import Any, Final
 import pytest
 from support.lanes import Deal, Durations, read_durations
 
-# A fork keeps the thread that forks alone, so that there may be no other: these libraries start one at import.
+# A fork keeps the thread that forks alone, so that there may be no other: these libraries start one at import, which is
+# later than this one's.
 ONE_THREAD: Final = {
     "OPENBLAS_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "_RJEM_MALLOC_CONF": "background_thread:false",
 }
+os.environ.update(ONE_THREAD)
 _LENGTH: Final = struct.Struct(">I")
 _INDEX: Final = struct.Struct("i")
 # Reports that a lane sends at once.
@@ -52,7 +54,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return None
     threads = len(list(Path("/proc/self/task").glob("*")))  # 0 where there is no such folder
     if threads > 1:
-        raise pytest.UsageError(f"A module of tests has begun {threads - 1} threads at import: forks would lack them.")
+        names = sorted(path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm"))
+        raise pytest.UsageError(f"A module of tests has begun threads at import, and forks would lack them: {names}")
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     if reporter is not None:
         reporter.showfspath = False  # lanes' reports come in turns
@@ -74,6 +77,13 @@ class _Channel:
         """The next message. Raises EOFError when the other end is gone."""
         (length,) = _LENGTH.unpack(self._bytes(_LENGTH.size))
         return pickle.loads(self._bytes(length))
+
+    def skip(self) -> bool:
+        """Leave out what has come; False when the other end is gone."""
+        try:
+            return bool(self.socket.recv(1 << 16))
+        except ConnectionResetError:
+            return False
 
     def _bytes(self, length: int) -> bytes:
         data = bytearray()
@@ -185,14 +195,19 @@ class _Lanes:
         for pid in self._pids.values():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGINT)
-        for key in list(self._selector.get_map().values()):
-            key.fileobj.close()  # type: ignore[union-attr]  # a socket
         until_s = time.monotonic() + _PATIENCE_S
+        while self._selector.get_map():
+            ended = self._selector.select(max(0.0, until_s - time.monotonic()))
+            if not ended:
+                break
+            for key, _ in ended:
+                _, channel = key.data
+                if not channel.skip():
+                    self._selector.unregister(channel.socket)
+                    channel.socket.close()
         for pid in self._pids.values():
-            while os.waitpid(pid, os.WNOHANG) == (0, 0):
-                if time.monotonic() > until_s:
-                    os.kill(pid, signal.SIGKILL)
-                time.sleep(0.01)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 # --- the other side ----------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import duckdb
 import orjson
-import polars as pl
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -58,6 +57,8 @@ def test_duckdb(table: str) -> None:
 
 
 def test_polars(table: str) -> None:
+    import polars as pl  # it begins a thread
+
     rows = pl.scan_delta(table, use_pyarrow=True).sort("base_offset").select("columns").collect()
     assert rows["columns"].struct.field("id").to_list() == [1, 2, None]
     assert rows["columns"].struct.field("who").struct.field("age").to_list() == [None, 7, None]

@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from support.logs import memory_lake
@@ -31,19 +31,25 @@ def topic() -> Topic:
 ROWS = {"key": ["ann", None], "value": ["tea", "milk"], "partition": [1, 1]}
 
 
+def of_polars(rows: Any) -> Any:
+    import polars as pl  # it begins a thread
+
+    return pl.DataFrame(rows)
+
+
 @pytest.mark.parametrize(
-    "given",
+    "made",
     [
-        pa.table(ROWS),
-        pa.RecordBatch.from_pydict(ROWS),
-        pd.DataFrame(ROWS),
-        pl.DataFrame(ROWS),
-        [{"key": "ann", "value": "tea", "partition": 1}, {"value": b"milk", "partition": 1}],
+        pa.table,
+        pa.RecordBatch.from_pydict,
+        pd.DataFrame,
+        of_polars,
+        lambda _: [{"key": "ann", "value": "tea", "partition": 1}, {"value": b"milk", "partition": 1}],
     ],
-    ids=lambda given: f"{type(given).__module__.partition('.')[0]}.{type(given).__name__}",
+    ids=["table", "batch", "pandas", "polars", "rows"],
 )
-def test_records_come_as_tables_of_many_kinds(topic: Topic, given: Any) -> None:
-    assert topic.append(given) == {1: (0, 2)}
+def test_records_come_as_tables_of_many_kinds(topic: Topic, made: Callable[[Any], Any]) -> None:
+    assert topic.append(made(ROWS)) == {1: (0, 2)}
     found = topic.to_arrow(1)
     assert found.select(["key", "value", "topic", "partition", "offset"]).to_pylist() == [
         {"key": b"ann", "value": b"tea", "topic": "t", "partition": 1, "offset": 0},
@@ -86,7 +92,6 @@ def read_all(topic: Topic) -> list[str]:
     [
         ("text", "a list of dicts, not str"),
         ([{"value": "a"}, 7], "not list"),
-        (pl.DataFrame(ROWS).lazy(), r"not LazyFrame. Call collect\(\) first"),
         (pd.DataFrame({"value": ["a", b"b", 7]}), "can't be taken as a table"),
         (pd.DataFrame({"value": ["a"], "partition": [0.5]}), "can't be taken as a table"),
         ([{"value": 7}], "can't be taken as a table"),
@@ -97,6 +102,11 @@ def read_all(topic: Topic) -> list[str]:
 def test_what_is_no_table_is_refused(topic: Topic, given: Any, says: str) -> None:
     with pytest.raises(InvalidRecordError, match=says):
         topic.append(given)
+
+
+def test_a_frame_that_is_not_collected_is_refused(topic: Topic) -> None:
+    with pytest.raises(InvalidRecordError, match=r"not LazyFrame. Call collect\(\) first"):
+        topic.append(of_polars(ROWS).lazy())
 
 
 # --- out ---------------------------------------------------------------------------------------------------
