@@ -28,7 +28,7 @@ _MOST_MS = 2.0
 
 def run(plan: Plan) -> list[Row]:
     """Start it a few times; then ask for ids in turn, over one connection."""
-    folder = plan.work / "registry"
+    folder = plan.work / "ten-thousand-schemas"
     with tidelog.Lake(str(folder)) as lake:
         _fill(RegistryLog(lake))
     starts, samples = [], []
