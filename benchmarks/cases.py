@@ -47,7 +47,8 @@ def measure(kind: str, cases: Sequence[str], plan: Plan, *, whole: bool) -> int:
             done.failed.append(case)
     report.show(done.rows, facts)
     settings = {
-        "whole": whole and not done.failed,
+        "whole": whole,
+        "failed": done.failed,
         "quick": plan.quick,
         "minutes": plan.minutes if kind == "soak" else None,
         "seconds": done.seconds,

@@ -55,7 +55,8 @@ def save(kind: str, rows: Sequence[Row], facts: dict[str, Any], settings: dict[s
 def keep_and_write_docs() -> str:
     """Keep the newest whole results in the repository, and write the tables of docs/speed.md from those kept.
 
-    Cases that were measured again afterwards, in full size, take the place of what the whole run found.
+    Cases that were measured again afterwards, in full size, take the place of what the whole run found. Those that
+    failed in it must have been.
     """
     KEPT.mkdir(exist_ok=True)
     bodies = []
@@ -64,6 +65,8 @@ def keep_and_write_docs() -> str:
         body = newest(_read(fresh), _read(kept))
         if body is not None:
             bodies.append(renewed(body, _read(later)))
+            if missing := missing_cases(bodies[-1]):
+                raise SystemExit(f"{', '.join(missing)} failed in the whole run: measure again, by --only.")
             kept.write_text(json.dumps(bodies[-1], indent=1) + "\n", encoding="utf-8")
     if not bodies:
         raise SystemExit(f"There are no whole results in {FRESH} or {KEPT}: run make bench first.")
@@ -112,6 +115,11 @@ def renewed(whole: dict[str, Any], later: dict[str, Any] | None) -> dict[str, An
     rows = [found.pop(row["what"], row) for row in whole["rows"]]
     again = {"at": later["at"], "rows": [row["what"] for row in later["rows"]]}
     return {**whole, "again": [*whole.get("again", []), again], "rows": [*rows, *found.values()]}
+
+
+def missing_cases(whole: dict[str, Any]) -> list[str]:
+    """The cases that failed and were not measured again."""
+    return [case for case in whole["settings"].get("failed", ()) if case not in {row["case"] for row in whole["rows"]}]
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report import SECTIONS, newest, renewed, write_tables
+from report import SECTIONS, missing_cases, newest, renewed, write_tables
 from support.peers import MACHINE as MACHINE_OF_A_RUN
 
 MACHINE = {"cpu": "a processor", "cores": 2, "file_system": "ext4"}
@@ -51,6 +51,14 @@ def test_a_run_counts_once() -> None:
 )
 def test_what_does_not_count(later: dict[str, Any] | None) -> None:
     assert renewed(WHOLE, later) == WHOLE
+
+
+def test_a_case_that_failed_is_to_be_measured_again() -> None:
+    rows = [{"what": "append", "measured": "2 ms", "case": "append"}]
+    whole = {**WHOLE, "settings": {"quick": False, "failed": ["registry"]}, "rows": rows}
+    assert missing_cases(whole) == ["registry"]
+    later = {**WHOLE, "at": "2026-01-02T11:00", "rows": [{"what": "ids", "measured": "1 ms", "case": "registry"}]}
+    assert missing_cases(renewed(whole, later)) == []
 
 
 def test_of_one_run_the_results_that_were_kept_count() -> None:
