@@ -35,7 +35,6 @@ NEEDS_EXTRAS = (
     "tidelog.commands.maintain_metrics",
     "tidelog.mirror.kafka",
     "tidelog.mirror.metrics",
-    "tidelog.doctor",
     "tidelog.streams",
     "tidelog.log.columnar",
     "tidelog.jobs",

@@ -28,7 +28,7 @@ from tidelog.clients.values.serialization import MessageField, SerializationCont
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
-from tidelog.mirror.status import read_status
+from tidelog.operations.mirrors import read_status
 from tidelog.retention.maintenance import maintain
 from tidelog.schema_registry import SchemaRegistryClient
 from tidelog.schema_registry.avro import AvroSerializer

@@ -10,10 +10,11 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"log"}),
     frozenset({"transactions", "cluster", "access"}),
     frozenset({"sources", "sinks", "groups", "retention"}),
+    frozenset({"check"}),
     # What can be asked of a lake, and what a process has that stays up, for the faces below this line.
     frozenset({"operations"}),
     frozenset({"server"}),
-    frozenset({"clients", "admin", "aio", "check", "mirror", "metrics", "doctor"}),
+    frozenset({"clients", "admin", "aio", "mirror", "metrics"}),
     frozenset({"commands", "broker", "registry"}),
     frozenset(
         {"tidelog", "pyspark_tidelog", "jobs", "cli", "schema_registry", "spark", "connect", "streams", "console"}

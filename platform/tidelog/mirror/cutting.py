@@ -15,12 +15,11 @@ from tidelog.log.delta import layout
 from tidelog.log.storage.port import Storage
 from tidelog.mirror.divergence import Divergence
 from tidelog.mirror.follower_log import divergence_from, head_of
-from tidelog.mirror.tables import MIRROR_FOLDER
 
 # In a lake that was promoted: where each table was then.
-PROMOTED: Final = f"{MIRROR_FOLDER}/promoted"
+PROMOTED: Final = f"{layout.MIRROR_FOLDER}/promoted"
 # In a follower: what it wrote beside its source, until that is cut off.
-DIVERGED: Final = f"{MIRROR_FOLDER}/diverged"
+DIVERGED: Final = f"{layout.MIRROR_FOLDER}/diverged"
 
 
 def note_promotion(storage: Storage, source: str, heads: Mapping[str, int], now_ms: int) -> None:

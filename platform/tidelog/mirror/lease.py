@@ -18,8 +18,8 @@ import orjson
 
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import LakeFollowsError, ObjectNotFoundError, StorageError
+from tidelog.log.delta.layout import MIRROR_FOLDER
 from tidelog.log.storage.port import Storage
-from tidelog.mirror.tables import MIRROR_FOLDER
 
 LEASES: Final = f"{MIRROR_FOLDER}/leases"
 RENEWED_EVERY_S: Final = 1.0

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from tidelog.mirror.status import MirrorStatus, lag_ms
+from tidelog.operations.mirrors import MirrorStatus, lag_ms
 
 
 class MirrorMetrics(Collector):

@@ -35,8 +35,8 @@ from tidelog.mirror.lease import Lease
 from tidelog.mirror.plan import RoundPlan, Ship, SourceHead, TableStart, begins, known_up_to, plan_round
 from tidelog.mirror.source_log import PassedEntryError, SourceLog
 from tidelog.mirror.source_tables import SourceTables
-from tidelog.mirror.status import MirrorStatus, TableStatus, read_status, write_status
 from tidelog.mirror.tables import Rank
+from tidelog.operations.mirrors import MirrorStatus, TableStatus, read_status, write_status
 from tidelog.transactions.rows import KIND, TransactionsFold
 
 logger = logging.getLogger("tidelog.mirror")

@@ -17,8 +17,8 @@ from tidelog.mirror.cutting import note_promotion
 from tidelog.mirror.follower_log import head_of
 from tidelog.mirror.lease import FollowerTakenError, Lease
 from tidelog.mirror.mirror import Mirror
-from tidelog.mirror.status import read_status
 from tidelog.mirror.tables import rank
+from tidelog.operations.mirrors import read_status
 from tidelog.transactions.roll_forward import complete
 from tidelog.transactions.transaction_log import TransactionLog
 

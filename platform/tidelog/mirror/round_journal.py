@@ -13,9 +13,9 @@ import orjson
 
 from tidelog.log.base.clock import Ids
 from tidelog.log.base.errors import CorruptLogError, ObjectNotFoundError
+from tidelog.log.delta.layout import MIRROR_FOLDER
 from tidelog.log.storage.port import Storage
 from tidelog.mirror.follower_log import put_entry
-from tidelog.mirror.tables import MIRROR_FOLDER
 
 JOURNALS: Final = f"{MIRROR_FOLDER}/rounds"
 

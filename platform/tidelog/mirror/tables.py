@@ -9,8 +9,6 @@ from tidelog.log.rules import names
 
 # The topic in which a registry keeps its schemas unless another one is configured.
 SCHEMAS_TOPIC: Final = "_schemas"
-# The mirror's own folder in a follower's root.
-MIRROR_FOLDER: Final = "__mirror"
 
 
 class Rank(IntEnum):
@@ -35,7 +33,7 @@ def rank(name: str, wanted: re.Pattern[str] | None = None) -> Rank | None:
     >>> [rank(name, re.compile("orders|pay.*")) for name in ("orders", "others", "_schemas", "__cluster")]
     [<Rank.TOPICS: 1>, None, <Rank.SCHEMAS: 0>, None]
     """
-    if name in (layout.CLUSTER_TABLE, MIRROR_FOLDER) or name.startswith(layout.PROOF_PREFIX):
+    if name in (layout.CLUSTER_TABLE, layout.MIRROR_FOLDER) or name.startswith(layout.PROOF_PREFIX):
         return None
     if name == layout.TRANSACTIONS_TABLE:
         return Rank.TRANSACTIONS

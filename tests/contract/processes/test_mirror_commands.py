@@ -18,7 +18,7 @@ from support.waiting import eventually
 from tidelog.log.lake import Lake
 from tidelog.log.storage import open_storage
 from tidelog.mirror.comparison import differences
-from tidelog.mirror.status import read_status
+from tidelog.operations.mirrors import read_status
 
 
 def command(source: Path, follower: Path, *options: str) -> list[str]:

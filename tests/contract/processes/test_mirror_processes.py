@@ -20,7 +20,7 @@ from tidelog.log.lake import Lake
 from tidelog.log.storage import open_storage
 from tidelog.mirror.comparison import differences
 from tidelog.mirror.promotion import NotPromotedError, promote
-from tidelog.mirror.status import read_status
+from tidelog.operations.mirrors import read_status
 
 KILLS = int(os.environ.get("TIDELOG_MIRROR_KILLS", "3"))
 SEEN: set[str] = set()

@@ -17,9 +17,9 @@ from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.store.configs import ConfigState
 from tidelog.connect.store.health import CONFIGS, connector_health, health_of
 from tidelog.connect.store.statuses import RunState, RunStatus, StatusState
-from tidelog.doctor.movers import SlotHealth
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.lake import Lake
+from tidelog.operations.connectors import SlotHealth
 from tidelog.operations.snapshots import SnapshotReader
 
 POSTGRES = {

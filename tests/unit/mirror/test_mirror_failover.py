@@ -13,7 +13,7 @@ from tidelog.log.base.errors import LakeFollowsError, ProducerFencedError, Stora
 from tidelog.log.config.lake_file import Follows
 from tidelog.mirror.cutting import noted_diverged
 from tidelog.mirror.promotion import NotPromotedError, promote
-from tidelog.mirror.status import read_status
+from tidelog.operations.mirrors import read_status
 from tidelog.transactions.ports import GroupIdentity
 
 

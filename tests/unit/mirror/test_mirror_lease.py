@@ -9,13 +9,13 @@ import pytest
 from support.logs import FakeClock
 from support.mirrored_lakes import Pair, empty_store
 
+from tidelog.log.delta.layout import MIRROR_FOLDER
 from tidelog.log.storage.port import Storage
 from tidelog.mirror import lease as leases
 from tidelog.mirror import round_journal
 from tidelog.mirror.lease import LASTS_S, LEASES, FollowerTakenError, Lease
 from tidelog.mirror.promotion import promote
 from tidelog.mirror.round_journal import JournalEntry
-from tidelog.mirror.tables import MIRROR_FOLDER
 
 
 class Renewing(FakeClock):

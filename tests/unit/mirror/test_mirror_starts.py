@@ -13,7 +13,7 @@ from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.lake import Lake
 from tidelog.mirror.adoption import NotItsFollowerError
-from tidelog.mirror.status import read_status
+from tidelog.operations.mirrors import read_status
 
 CONFIG = {"log.min.age.ms": "10000", "file.delete.delay.ms": "1000"}
 HOUR_S = 3600

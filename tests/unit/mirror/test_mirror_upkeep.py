@@ -13,7 +13,7 @@ from tidelog.cli.mirror.views import status_lines
 from tidelog.log.checkpoints.reading import newest_checkpoint_version, newest_floor
 from tidelog.log.lake import Lake
 from tidelog.mirror.follower_upkeep import FollowerUpkeep, live_files, newest_configuration
-from tidelog.mirror.status import MirrorStatus
+from tidelog.operations.mirrors import MirrorStatus
 from tidelog.retention.key_erasure import erase_keys
 
 CONFIG = {"log.min.age.ms": "10000", "file.delete.delay.ms": "1000", "log.checkpoint.interval": "10"}

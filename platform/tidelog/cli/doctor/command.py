@@ -16,8 +16,8 @@ _COUNTED: Final = frozenset({"topics", "files", "groups", "brokers", "open_trans
 _TOLD: Final = frozenset({"put", "get", "list", "put-if-absent"})
 
 if TYPE_CHECKING:
-    from tidelog.doctor.facts import LakeFacts
-    from tidelog.doctor.rules import Diagnosis
+    from tidelog.operations.health import LakeFacts
+    from tidelog.operations.health_rules import Diagnosis
     from tidelog.retention.run_history import MaintenanceRun
 
 
@@ -32,11 +32,11 @@ def doctor(
     # Heavy, and not needed for --help.
     from tidelog.connect.connectors.postgres.slots import slot_health
     from tidelog.connect.store.health import connector_health
-    from tidelog.doctor.facts import gather
-    from tidelog.doctor.rules import Level, examined
     from tidelog.log.base.clock import SystemClock, SystemIds
     from tidelog.log.lake import Lake
     from tidelog.log.storage import open_storage
+    from tidelog.operations.health import gather
+    from tidelog.operations.health_rules import Level, examined
 
     address = call.named_lake()
     facts = gather(

@@ -125,7 +125,7 @@ def status(
     It is what the mirror said last: a mirror says something each second.
     """
     from tidelog.cli.mirror.views import shown_status, status_lines
-    from tidelog.mirror.status import read_status
+    from tidelog.operations.mirrors import read_status
 
     with call.open_lake() as lake:
         found, follows, now_ms = read_status(lake.storage), lake.follows(), lake.clock.now_ms()

@@ -17,7 +17,7 @@ from tidelog.server.process.serving import metrics_served
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake
-    from tidelog.mirror.status import MirrorStatus
+    from tidelog.operations.mirrors import MirrorStatus
 
 # As `MetricsAt`, with the name that it had.
 MirrorMetricsAt = Annotated[
@@ -40,7 +40,7 @@ def mirror_metrics_served(
         return nullcontext()
     require("broker", "prometheus_client")
     from tidelog.mirror.metrics import MirrorMetrics
-    from tidelog.mirror.status import troubles_of
+    from tidelog.operations.mirrors import troubles_of
 
     return metrics_served(at, lake, MirrorMetrics(said, now_ms), troubles=lambda: troubles_of(said(), now_ms()))
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from tidelog.commands.terminal import duration, number, size, table
-from tidelog.mirror.status import MirrorStatus, TableStatus, lag_ms
+from tidelog.operations.mirrors import MirrorStatus, TableStatus, lag_ms
 
 
 def shown_status(status: MirrorStatus, now_ms: int) -> dict[str, Any]:

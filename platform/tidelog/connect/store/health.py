@@ -6,12 +6,12 @@ from typing import Final
 from tidelog.connect.store.configs import ConfigState, TargetState
 from tidelog.connect.store.statuses import RunState, StatusState
 from tidelog.connect.store.topics import workers_topic
-from tidelog.doctor.movers import ConnectorHealth
 from tidelog.groups.member.heartbeats import lease_path
 from tidelog.groups.model import GroupView
 from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
+from tidelog.operations.connectors import ConnectorHealth
 
 # Connect's defaults (config.storage.topic, status.storage.topic).
 CONFIGS: Final = "connect-configs"

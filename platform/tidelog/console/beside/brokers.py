@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tidelog.console.base.calls import ConsoleCall
-from tidelog.mirror.status import lag_ms, read_status
+from tidelog.operations.mirrors import lag_ms, read_status
 
 
 def brokers(call: ConsoleCall) -> Any:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelog.doctor.facts import LakeFacts, TopicHealth
-from tidelog.doctor.rules import examined
 from tidelog.groups.model import GroupView
 from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.log.state.topic_state import TopicState
 from tidelog.operations.groups import GroupLag
+from tidelog.operations.health import LakeFacts, TopicHealth
+from tidelog.operations.health_rules import examined
 from tidelog.operations.snapshots import LakeSnapshot
 from tidelog.operations.topics import live_files
 

@@ -9,10 +9,10 @@ from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.console import Console
 from tidelog.console.base.errors import bad
 from tidelog.console.upkeep.jobs import Jobs
-from tidelog.doctor.facts import gather
-from tidelog.doctor.rules import examined
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
+from tidelog.operations.health import gather
+from tidelog.operations.health_rules import examined
 
 # How long the doctor's findings count.
 _FOUND_S: Final = 10.0

@@ -20,7 +20,7 @@ from tidelog.mirror.kafka.kafka_groups import KafkaGroups
 from tidelog.mirror.kafka.kafka_topics import KafkaTopics
 from tidelog.mirror.kafka.rules import run_of
 from tidelog.mirror.kafka.source import KafkaSource, Place, Taken
-from tidelog.mirror.status import MirrorStatus, TableStatus, write_status
+from tidelog.operations.mirrors import MirrorStatus, TableStatus, write_status
 
 logger = logging.getLogger("tidelog.mirror.kafka")
 

@@ -11,11 +11,11 @@ import orjson
 
 from tidelog.log.base.errors import ObjectNotFoundError, StorageError, TidelogError
 from tidelog.log.copied_append import CopiedTopic
+from tidelog.log.delta.layout import MIRROR_FOLDER
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
 from tidelog.mirror.kafka.rules import Origin, config_changes, gap, translated, why_refused
 from tidelog.mirror.kafka.source import KafkaSource, Place, SourceTopic
-from tidelog.mirror.tables import MIRROR_FOLDER
 
 logger = logging.getLogger("tidelog.mirror.kafka")
 

@@ -14,12 +14,12 @@ from support.small_s3 import small_s3
 
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import Listener, RegisteredBroker
-from tidelog.doctor import facts
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import StorageFullError
 from tidelog.log.lake import Lake
 from tidelog.log.upkeep.holds import Holder
+from tidelog.operations import health
 from tidelog.retention.run_history import PATH, MaintenanceRun, maintenance_runs
 from tidelog.transactions.part_rules import ProducerIdentity
 from tidelog.transactions.transaction_log import TransactionLog
@@ -125,7 +125,7 @@ def test_a_lake_of_a_format_that_is_unknown(patient):
 
 
 def test_a_package_of_another_version(patient, monkeypatch):
-    monkeypatch.setattr(facts, "requires", lambda _: ["pyarrow<1"])
+    monkeypatch.setattr(health, "requires", lambda _: ["pyarrow<1"])
     what, do = only(patient.examined(WARNINGS), "versions")
     assert "pyarrow is" in what
     assert do == "pip install 'pyarrow<1'"

@@ -14,7 +14,7 @@ from tidelog.log.config.lake_file import Follows
 from tidelog.log.lake import Lake
 from tidelog.mirror.kafka.kafka_mirror import GROUPS_EVERY_S, TOPICS_EVERY_S, KafkaMirror
 from tidelog.mirror.kafka.source import KafkaSourceError, SourceGroups, SourceOffset
-from tidelog.mirror.status import read_status
+from tidelog.operations.mirrors import read_status
 
 
 def never(_: float) -> bool:

@@ -12,8 +12,8 @@ from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.store.configs import ConfigState
 from tidelog.connect.store.health import CONFIGS
 from tidelog.connect.store.topics import workers_topic
-from tidelog.doctor.movers import SlotHealth
 from tidelog.log.lake import Lake
+from tidelog.operations.connectors import SlotHealth
 
 _SLOTS: Final = (
     "SELECT slot_name, active, COALESCE(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint"

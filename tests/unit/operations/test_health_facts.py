@@ -7,14 +7,14 @@ from support.logs import CountingIds, FakeClock
 
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import Listener, RegisteredBroker
-from tidelog.doctor.facts import gather
-from tidelog.doctor.rules import examined
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.clock import SystemClock, SystemIds
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import MemoryStorage, open_storage
+from tidelog.operations.health import gather
+from tidelog.operations.health_rules import examined
 from tidelog.retention.maintenance import maintain
 from tidelog.transactions.part_rules import ProducerIdentity
 from tidelog.transactions.transaction_log import TransactionLog

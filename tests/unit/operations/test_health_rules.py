@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tidelog.check.store import StoreReport, Trial, TrialResult
-from tidelog.doctor.facts import LakeFacts, TopicHealth, misfits
-from tidelog.doctor.movers import ConnectorHealth, SlotHealth
-from tidelog.doctor.rules import Level, examined, rules
 from tidelog.log.state.topic_state import TopicState
-from tidelog.mirror.status import MirrorStatus, TableStatus
+from tidelog.operations.connectors import ConnectorHealth, SlotHealth
 from tidelog.operations.groups import GroupLag
+from tidelog.operations.health import LakeFacts, TopicHealth, misfits
+from tidelog.operations.health_rules import Level, examined, rules
+from tidelog.operations.mirrors import MirrorStatus, TableStatus
 from tidelog.operations.snapshots import LakeSnapshot, Space
 from tidelog.retention.run_history import MaintenanceRun
 from tidelog.transactions.model import TransactionKey

@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Final
 
 from tidelog.check.store import TrialResult
-from tidelog.doctor.facts import LakeFacts
-from tidelog.mirror.status import LATE_MS
+from tidelog.operations.health import LakeFacts
+from tidelog.operations.mirrors import LATE_MS
 
 _HOUR_MS: Final = 3_600_000
 # Of a disk: below the first, writers soon stop; below the second, merging has no room.

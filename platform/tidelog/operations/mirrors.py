@@ -7,8 +7,8 @@ from typing import Any, Self
 import orjson
 
 from tidelog.log.base.errors import ObjectNotFoundError
+from tidelog.log.delta.layout import MIRROR_FOLDER
 from tidelog.log.storage.port import Storage
-from tidelog.mirror.tables import MIRROR_FOLDER
 
 STATUS = f"{MIRROR_FOLDER}/status"
 

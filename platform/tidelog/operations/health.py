@@ -12,7 +12,6 @@ from packaging.requirements import Requirement
 from tidelog.check.store import StoreReport, check_store
 from tidelog.cluster.model import BrokerState
 from tidelog.cluster.reachability import silence
-from tidelog.doctor.movers import ConnectorHealth, SlotHealth
 from tidelog.groups.model import GroupView
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import StorageError, TidelogError, UnsupportedFormatError
@@ -22,8 +21,9 @@ from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.holds import abandoned, read_holds
-from tidelog.mirror.status import MirrorStatus, read_status
+from tidelog.operations.connectors import ConnectorHealth, SlotHealth
 from tidelog.operations.groups import GroupLag, describe_group
+from tidelog.operations.mirrors import MirrorStatus, read_status
 from tidelog.operations.snapshots import LakeSnapshot, SnapshotReader, Space, space_of
 from tidelog.operations.topics import live_files
 from tidelog.retention.run_history import MaintenanceRun

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tidelog.mirror.status import LATE_MS, MirrorStatus, TableStatus, troubles_of
+from tidelog.operations.mirrors import LATE_MS, MirrorStatus, TableStatus, troubles_of
 
 NOW_MS = 1_000_000_000
 WELL = MirrorStatus("s3://there", "run", NOW_MS - 1_000, tables={"orders": TableStatus(7, 7)})

@@ -1,4 +1,4 @@
-"""What the doctor knows of what moves data in and out of a lake: connectors, replication slots, its mirror."""
+"""Connectors, and the replication slots of the databases that they read: what is not well with them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,1 +1,0 @@
-"""tidelog.doctor: whether a lake is well, and what to do where it is not."""
