@@ -75,6 +75,14 @@ class LakeFacts:
     mirror: MirrorStatus | None = None
     misfits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
+    @property
+    def waiting(self) -> MaintenanceRun | None:
+        """The newest run of the whole lake, where files that it took out of topics still wait to be deleted."""
+        run = next((run for run in self.runs if run.whole), None)
+        if run is None or not run.waiting_files:
+            return None
+        return None if run.waiting_until_ms is not None and run.waiting_until_ms <= self.now_ms else run
+
 
 def gather(
     uri: str,

@@ -1,5 +1,6 @@
 """`tidelog doctor`: one page for three in the morning."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -10,10 +11,10 @@ from tidelog.commands.failures import CHECK_FOUND_ERRORS
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say, size
 
-# Calls of the store whose time is shown.
 # What the first line counts.
 _COUNTED: Final = frozenset({"topics", "files", "groups", "brokers", "open_transactions"})
-_TOLD: Final = frozenset({"put", "get", "list", "put-if-absent"})
+# Calls of the store whose time is shown.
+_TIMED: Final = frozenset({"put", "get", "list", "put-if-absent"})
 
 if TYPE_CHECKING:
     from tidelog.operations.health import LakeFacts
@@ -48,17 +49,13 @@ def doctor(
         connectors=connector_health,
         slots=slot_health,
     )
-    found = examined(facts)
+    diagnoses = examined(facts)
     if call.as_json:
-        print_json({"lake": address, "findings": [_shown(one) for one in found], **_summary(facts)})
+        print_json({"lake": address, "findings": [asdict(diagnosis) for diagnosis in diagnoses], **_summary(facts)})
     else:
-        _print(facts, found)
-    if any(one.level is Level.ERROR for one in found):
+        _print(facts, diagnoses)
+    if any(diagnosis.level is Level.ERROR for diagnosis in diagnoses):
         raise typer.Exit(CHECK_FOUND_ERRORS)
-
-
-def _shown(one: "Diagnosis") -> dict[str, str]:
-    return {"rule": one.rule, "level": one.level.value, "what": one.what, "do": one.do}
 
 
 def _summary(facts: "LakeFacts") -> dict[str, int | float]:
@@ -72,21 +69,13 @@ def _summary(facts: "LakeFacts") -> dict[str, int | float]:
             "brokers": len(snapshot.brokers),
             "open_transactions": len(snapshot.open_transactions),
         }
-    if (run := _waiting(facts)) is not None:
+    if (run := facts.waiting) is not None:
         found |= {"waiting_files": run.waiting_files, "waiting_bytes": run.waiting_bytes}
         if run.waiting_until_ms is not None:
             found["waiting_until_ms"] = run.waiting_until_ms
     if facts.space is not None:
         found |= {"disk_free_bytes": facts.space.free, "disk_bytes": facts.space.total}
     return found
-
-
-def _waiting(facts: "LakeFacts") -> "MaintenanceRun | None":
-    """The newest run of the whole lake, where files that it took out of topics still wait to be deleted."""
-    run = next((one for one in facts.runs if one.whole), None)
-    if run is None or not run.waiting_files:
-        return None
-    return None if run.waiting_until_ms is not None and run.waiting_until_ms <= facts.now_ms else run
 
 
 def _waits(run: "MaintenanceRun") -> str:
@@ -97,19 +86,19 @@ def _waits(run: "MaintenanceRun") -> str:
     return f" ({size(run.waiting_bytes)}), until {until}, by the next maintenance after that"
 
 
-def _print(facts: "LakeFacts", found: "list[Diagnosis]") -> None:
+def _print(facts: "LakeFacts", diagnoses: "list[Diagnosis]") -> None:
     out = console()
-    told = [f"{name.replace('_', ' ')} {value:,}" for name, value in _summary(facts).items() if name in _COUNTED]
+    counts = [f"{name.replace('_', ' ')} {value:,}" for name, value in _summary(facts).items() if name in _COUNTED]
     if facts.space is not None:
-        told.append(f"{size(facts.space.free)} of {size(facts.space.total)} free")
+        counts.append(f"{size(facts.space.free)} of {size(facts.space.total)} free")
     latencies = facts.store.latencies if facts.store is not None else {}
-    told += [f"{kind} {one.median_ms:.1f} ms" for kind, one in sorted(latencies.items()) if kind in _TOLD]
-    say(f"{facts.uri}: {', '.join(told) or 'nothing is known'}")
-    if (run := _waiting(facts)) is not None:
+    counts += [f"{kind} {latency.median_ms:.1f} ms" for kind, latency in sorted(latencies.items()) if kind in _TIMED]
+    say(f"{facts.uri}: {', '.join(counts) or 'nothing is known'}")
+    if (run := facts.waiting) is not None:
         say(f"Files that left their topics wait to be deleted: {run.waiting_files:,}{_waits(run)}.")
-    for number, one in enumerate(found, 1):
-        style = "bold red" if one.level.value == "error" else "yellow"
-        head = Text.assemble("\n", (f"{number}. {one.level.value}", style), (f"  {one.rule}", "dim"))
-        out.print(head, Text(one.what), Text(f"-> {one.do}"), sep="\n", highlight=False)
-    if not found:
+    for number, diagnosis in enumerate(diagnoses, 1):
+        style = "bold red" if diagnosis.level.value == "error" else "yellow"
+        head = Text.assemble("\n", (f"{number}. {diagnosis.level}", style), (f"  {diagnosis.rule}", "dim"))
+        out.print(head, Text(diagnosis.what), Text(f"-> {diagnosis.do}"), sep="\n", highlight=False)
+    if not diagnoses:
         say("All is well.")

@@ -1,6 +1,7 @@
 """Whether the lake is well: the checker's last result, and the doctor's findings."""
 
 import threading
+from dataclasses import asdict
 from typing import Any, Final
 
 from tidelog.check.lake import check_lake
@@ -32,13 +33,13 @@ class ConsoleDoctor:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._lock = threading.Lock()
-        self._found: list[dict[str, str]] = []
+        self._found: list[dict[str, Any]] = []
         self._found_s = float("-inf")
 
     def close(self) -> None:
         """Nothing."""
 
-    def findings(self) -> list[dict[str, str]]:
+    def findings(self) -> list[dict[str, Any]]:
         """What is wrong, errors first. The store is tried, unless nothing may be changed."""
         with self._lock:
             lake = self._console.lake
@@ -53,10 +54,7 @@ class ConsoleDoctor:
                     lake.uri, lambda: lake.storage, opened, lake.clock, lake.ids, try_store=tried,
                     connectors=connector_health,
                 )  # fmt: skip
-                self._found = [
-                    {"rule": one.rule, "level": one.level.value, "what": one.what, "do": one.do}
-                    for one in examined(facts)
-                ]
+                self._found = [asdict(diagnosis) for diagnosis in examined(facts)]
                 self._found_s = now_s
             return self._found
 

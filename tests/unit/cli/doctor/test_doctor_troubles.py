@@ -12,17 +12,11 @@ from support.cli_calls import cli, done
 from support.logs import FakeClock
 from support.small_s3 import small_s3
 
-from tidelog.cluster.cluster_log import ClusterLog
-from tidelog.cluster.model import Listener, RegisteredBroker
-from tidelog.groups.store.adapters import LoggedPositions
-from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import StorageFullError
 from tidelog.log.lake import Lake
 from tidelog.log.upkeep.holds import Holder
 from tidelog.operations import health
 from tidelog.retention.run_history import PATH, MaintenanceRun, maintenance_runs
-from tidelog.transactions.part_rules import ProducerIdentity
-from tidelog.transactions.transaction_log import TransactionLog
 
 TWO_HOURS_S = 7_200
 ERRORS, WARNINGS = 3, 0
@@ -154,13 +148,6 @@ def test_a_topic_that_nobody_can_checkpoint(patient):
     assert "tidelog maintain --topic orders" in do
 
 
-def test_a_lake_that_nobody_maintains(patient):
-    noted_two_hours_ago(patient)
-    what, do = only(patient.examined(WARNINGS), "maintenance-due")
-    assert "2 h ago" in what or "120 min ago" in what
-    assert "tidelog maintain --every 5m" in do
-
-
 def noted_two_hours_ago(patient, *failures):
     with patient.lake() as lake:
         (last, *_) = maintenance_runs(lake.storage)
@@ -176,27 +163,6 @@ def test_maintenance_that_fails(patient):
     assert "tidelog maintain" in do
 
 
-def test_a_transaction_that_nobody_ends(patient):
-    with patient.lake() as lake:
-        log = TransactionLog(lake)
-        begun = log.begin("copier", 60_000)
-        producer = ProducerIdentity("copier", begun.one.producer_id, begun.one.kafka_epoch)
-        log.add(producer, [("orders", (lake.topic("orders").id, 0))])
-    what, do = only(patient.examined(ERRORS), "transaction-stuck")
-    assert "'copier' is open for" in what
-    assert "tidelog transaction abort copier" in do
-
-
-def test_files_that_are_too_small(patient):
-    with patient.lake() as lake:
-        lake.create_topic("tiny", 250)
-        for _ in range(4):
-            lake.topic("tiny").append([{"value": "1", "partition": number} for number in range(250)])
-    what, do = only(patient.examined(WARNINGS), "small-files")
-    assert "'tiny' has 1,000 small files of 1,000" in what
-    assert "tidelog maintain --topic tiny" in do
-
-
 def test_holds_of_jobs_that_are_gone(patient):
     with patient.lake() as lake:
         holder = Holder(lake.storage, lake.clock, lake.ids, "a job")
@@ -207,42 +173,3 @@ def test_holds_of_jobs_that_are_gone(patient):
     what, do = only(patient.examined(WARNINGS), "holds-abandoned")
     assert "'orders' has 1 holds of jobs that are gone" in what
     assert "tidelog maintain" in do
-
-
-def test_a_group_that_stopped_reading(patient):
-    with patient.lake() as lake:
-        LoggedPositions(GroupLog(lake)).publish("billing", {"orders": {0: 0}})
-    what, do = only(patient.examined(WARNINGS), "group-behind")
-    assert "'billing' has no members and is 1 records behind" in what
-    assert "tidelog group describe billing" in do
-
-
-def test_a_topic_that_cannot_be_read(patient):
-    (patient.folder / "orders" / "_delta_log" / f"{2:020}.json").write_text("no entry")
-    what, do = only(patient.examined(ERRORS), "topic-broken")
-    assert "'orders' can't be read" in what
-    assert "tidelog check orders --repair" in do
-
-
-def test_a_broker_that_takes_no_connection(patient):
-    with socket.socket() as taken, patient.lake() as lake:
-        taken.bind(("127.0.0.1", 0))  # and does not listen
-        listener = Listener("PLAINTEXT", *taken.getsockname())
-        ClusterLog(lake).register(RegisteredBroker(3, "a-registration", (listener,)), any_id=False)
-        what, do = only(patient.examined(ERRORS), "brokers-silent")
-    assert "Broker 3" in what
-    assert "start it again" in do
-
-
-def test_a_configuration_that_contradicts_itself(patient):
-    done("topic", "alter", "orders", "--config", "min.compaction.lag.ms=5000", "--lake", patient.address)
-    done("lake", "alter", "--config", "log.cleaner.max.compaction.lag.ms=1000", "--lake", patient.address)
-    what, do = only(patient.examined(WARNINGS), "topic-config")
-    assert "'orders'" in what
-    assert "tidelog topic alter orders" in do
-
-
-def test_no_lake(tmp_path):
-    what, do = only(examined(ERRORS, str(tmp_path / "none")), "no-lake")
-    assert "There is no lake" in what
-    assert "Check the address" in do
