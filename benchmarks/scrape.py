@@ -10,8 +10,8 @@ from plan import Plan
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
-from tidelog.metrics.lake_metrics import LakeMetrics
 from tidelog.operations.snapshots import SnapshotReader
+from tidelog.server.process.lake_metrics import LakeMetrics
 from tidelog.server.process.metrics_listener import MetricsListener
 
 _SCRAPES = 10

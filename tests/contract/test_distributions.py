@@ -30,7 +30,6 @@ NEEDS_EXTRAS = (
     *OF_EXTRAS["registry"],
     *OF_EXTRAS["connect"],
     *OF_EXTRAS["console"],
-    "tidelog.metrics",
     "tidelog.cli.consume.metrics",
     "tidelog.commands.maintain_metrics",
     "tidelog.mirror.kafka",

@@ -41,7 +41,7 @@ def test_operations_know_no_face():
     assert complaints(words_of_faces, package_sources()) == []
     bad = "from prometheus_client.core import Metric\ndef f():\n    import typer"
     assert [line for line, _ in words_of_faces(parse(bad, "tidelog.operations.groups"))] == [1, 3]
-    assert list(words_of_faces(parse(bad, "tidelog.metrics.of_groups"))) == []
+    assert list(words_of_faces(parse(bad, "tidelog.server.process.lake_metrics"))) == []
 
 
 def test_no_face_imports_brokers_without_a_reason():

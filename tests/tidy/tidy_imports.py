@@ -14,7 +14,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     # What can be asked of a lake, and what a process has that stays up, for the faces below this line.
     frozenset({"operations"}),
     frozenset({"server"}),
-    frozenset({"clients", "admin", "aio", "mirror", "metrics"}),
+    frozenset({"clients", "admin", "aio", "mirror"}),
     frozenset({"commands", "broker", "registry"}),
     frozenset(
         {"tidelog", "pyspark_tidelog", "jobs", "cli", "schema_registry", "spark", "connect", "streams", "console"}

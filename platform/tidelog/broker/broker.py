@@ -40,9 +40,10 @@ from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.log.base.clock import Clock
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import PreparesObjects
-from tidelog.metrics.lake_metrics import Brokers, LakeMetrics
+from tidelog.operations.lake_metrics import Brokers
 from tidelog.server.base.blocking import Blocking, in_threads
 from tidelog.server.base.listeners import listen
+from tidelog.server.process.lake_metrics import LakeMetrics
 
 # Calls that wait for a store or a processor, at once.
 THREADS = 8

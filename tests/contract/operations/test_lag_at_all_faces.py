@@ -13,9 +13,9 @@ from tidelog.groups.model import CommittedOffset, Decision
 from tidelog.log.base.clock import SystemClock, SystemIds
 from tidelog.log.lake import Lake
 from tidelog.log.storage import open_storage
-from tidelog.metrics.lake_metrics import LakeMetrics
 from tidelog.operations import groups
 from tidelog.operations.health import gather
+from tidelog.server.process.lake_metrics import LakeMetrics
 
 # The group is past the end of the second partition, as its topic was created again; retention took records of the third
 # that it had yet to read; it has an offset of a partition that is not there, and reads one without an offset.

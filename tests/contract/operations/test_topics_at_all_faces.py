@@ -21,9 +21,9 @@ from tidelog.log.base.clock import SystemClock, SystemIds
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.lake import Lake
 from tidelog.log.storage import open_storage
-from tidelog.metrics.lake_metrics import LakeMetrics
 from tidelog.operations import topics
 from tidelog.operations.health import gather
+from tidelog.server.process.lake_metrics import LakeMetrics
 
 # The topic: a partition whose first records were deleted, one of several files, one that is empty.
 OFFSETS = {0: (4, 10), 1: (0, 20), 2: (0, 0)}

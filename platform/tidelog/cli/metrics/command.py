@@ -49,8 +49,8 @@ def metrics(
     """
     require("broker", "prometheus_client")
     # Heavy, and not needed for --help.
-    from tidelog.metrics.lake_metrics import LakeMetrics
     from tidelog.operations.snapshots import SnapshotReader
+    from tidelog.server.process.lake_metrics import LakeMetrics
     from tidelog.server.process.metrics_text import rendered
 
     with call.open_lake() as lake, SnapshotReader(lake, age) as reader:

@@ -10,9 +10,9 @@ from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import LakeNotFoundError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import MemoryStorage
-from tidelog.metrics.lake_metrics import LakeMetrics
 from tidelog.operations.snapshots import SHARED_AGE_S, UPKEEP_AGE_S, SnapshotReader
 from tidelog.retention.maintenance import maintain
+from tidelog.server.process.lake_metrics import LakeMetrics
 from tidelog.server.process.metrics_text import rendered
 from tidelog.transactions.part_rules import ProducerIdentity
 from tidelog.transactions.transaction_log import TransactionLog

@@ -1,4 +1,4 @@
-"""Consumer groups of a lake, as Prometheus reads them: where they are, and how far behind.
+"""Consumer groups of a lake, as metrics: where they are, and how far behind.
 
 Source: the tables of metrics of danielqsj/kafka_exporter and of seglo/kafka-lag-exporter; the group manager's counts
 are those of Kafka's monitoring guide, under jmx_exporter's names.
@@ -7,12 +7,10 @@ are those of Kafka's monitoring guide, under jmx_exporter's names.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
-
 from tidelog.groups.model import GroupPhase, Member
 from tidelog.operations.groups import GroupDescription, PartitionLag, describe_group
+from tidelog.operations.metric_families import MetricFamily
 from tidelog.operations.snapshots import LakeSnapshot
-from tidelog.server.process.metrics_text import add
 
 # Phases of a group as GroupMetadataManager counts them.
 _PHASES: Final = {
@@ -25,15 +23,15 @@ _PHASES: Final = {
 _MANAGER: Final = "kafka_coordinator_group_groupmetadatamanager"
 
 
-def group_metrics(snapshot: LakeSnapshot, cluster: str) -> Iterator[Metric]:
+def group_metrics(snapshot: LakeSnapshot, cluster: str) -> Iterator[MetricFamily]:
     """Each group. `cluster`: the label by which dashboards tell lakes apart."""
     groups = [describe_group(snapshot, name) for name in sorted(snapshot.groups)]
     yield from _as_kafka_exporter(groups)
     yield from _as_lag_exporter(groups, cluster)
     phases = [description.group.phase for description in groups]
-    yield GaugeMetricFamily(f"{_MANAGER}_numgroups", "Groups of the lake.", value=len(phases))
+    yield MetricFamily.of(f"{_MANAGER}_numgroups", "Groups of the lake.", len(phases))
     for phase, name in _PHASES.items():
-        yield GaugeMetricFamily(f"{_MANAGER}_{name}", f"Groups that are {phase}.", value=phases.count(phase))
+        yield MetricFamily.of(f"{_MANAGER}_{name}", f"Groups that are {phase}.", phases.count(phase))
 
 
 def _known(description: GroupDescription) -> list[tuple[PartitionLag, int, int]]:
@@ -45,51 +43,51 @@ def _known(description: GroupDescription) -> list[tuple[PartitionLag, int, int]]
     ]
 
 
-def _as_kafka_exporter(groups: Iterable[GroupDescription]) -> Iterator[Metric]:
-    at = GaugeMetricFamily("kafka_consumergroup_current_offset", "A group's offset.")
-    at_all = GaugeMetricFamily("kafka_consumergroup_current_offset_sum", "Of a topic.")
-    lag = GaugeMetricFamily("kafka_consumergroup_lag", "Records that a group has yet to read.")
-    lag_all = GaugeMetricFamily("kafka_consumergroup_lag_sum", "Of a topic.")
-    members = GaugeMetricFamily("kafka_consumergroup_members", "A group's members.")
+def _as_kafka_exporter(groups: Iterable[GroupDescription]) -> Iterator[MetricFamily]:
+    at = MetricFamily("kafka_consumergroup_current_offset", "A group's offset.")
+    at_all = MetricFamily("kafka_consumergroup_current_offset_sum", "Of a topic.")
+    lag = MetricFamily("kafka_consumergroup_lag", "Records that a group has yet to read.")
+    lag_all = MetricFamily("kafka_consumergroup_lag_sum", "Of a topic.")
+    members = MetricFamily("kafka_consumergroup_members", "A group's members.")
     for description in groups:
         name = {"consumergroup": description.group.group_id}
-        add(members, name, description.lag.members)
+        members.add(name, description.lag.members)
         sums: dict[str, int] = {}
         for one, offset, records in _known(description):
             place = {**name, "topic": one.topic, "partition": str(one.partition)}
-            add(at, place, offset)
-            add(lag, place, records)
+            at.add(place, offset)
+            lag.add(place, records)
             sums[one.topic] = sums.get(one.topic, 0) + offset
         for topic, offsets in sums.items():
-            add(at_all, {**name, "topic": topic}, offsets)
-            add(lag_all, {**name, "topic": topic}, description.lag.by_topic[topic])
+            at_all.add({**name, "topic": topic}, offsets)
+            lag_all.add({**name, "topic": topic}, description.lag.by_topic[topic])
     yield from (at, at_all, lag, lag_all, members)
 
 
-def _as_lag_exporter(groups: Iterable[GroupDescription], cluster: str) -> Iterator[Metric]:
+def _as_lag_exporter(groups: Iterable[GroupDescription], cluster: str) -> Iterator[MetricFamily]:
     """A partition's labels name its reader, too; they are empty for a group without a member there."""
     prefix = "kafka_consumergroup_group"
-    at = GaugeMetricFamily(f"{prefix}_offset", "A group's offset.")
-    lag = GaugeMetricFamily(f"{prefix}_lag", "Records that a group has yet to read.")
-    late = GaugeMetricFamily(f"{prefix}_lag_seconds", "Age of the oldest record that a group has yet to read.")
-    most = GaugeMetricFamily(f"{prefix}_max_lag", "Of a group's partitions.")
-    latest = GaugeMetricFamily(f"{prefix}_max_lag_seconds", "Of a group's partitions.")
-    total = GaugeMetricFamily(f"{prefix}_sum_lag", "Of a group's partitions.")
-    of_topic = GaugeMetricFamily(f"{prefix}_topic_sum_lag", "Of a topic.")
+    at = MetricFamily(f"{prefix}_offset", "A group's offset.")
+    lag = MetricFamily(f"{prefix}_lag", "Records that a group has yet to read.")
+    late = MetricFamily(f"{prefix}_lag_seconds", "Age of the oldest record that a group has yet to read.")
+    most = MetricFamily(f"{prefix}_max_lag", "Of a group's partitions.")
+    latest = MetricFamily(f"{prefix}_max_lag_seconds", "Of a group's partitions.")
+    total = MetricFamily(f"{prefix}_sum_lag", "Of a group's partitions.")
+    of_topic = MetricFamily(f"{prefix}_topic_sum_lag", "Of a topic.")
     for description in groups:
         name = {"cluster_name": cluster, "group": description.group.group_id}
         known = _known(description)
         for one, offset, records in known:
             place = {**name, "topic": one.topic, "partition": str(one.partition), **_reader(one.reader)}
-            add(at, place, offset)
-            add(lag, place, records)
-            add(late, place, one.seconds or 0.0)
+            at.add(place, offset)
+            lag.add(place, records)
+            late.add(place, one.seconds or 0.0)
         for topic, records in description.lag.by_topic.items():
-            add(of_topic, {**name, "topic": topic}, records)
+            of_topic.add({**name, "topic": topic}, records)
         if known:
-            add(most, name, max(records for _, _, records in known))
-            add(latest, name, max(one.seconds or 0.0 for one, _, _ in known))
-            add(total, name, description.lag.records)
+            most.add(name, max(records for _, _, records in known))
+            latest.add(name, max(one.seconds or 0.0 for one, _, _ in known))
+            total.add(name, description.lag.records)
     yield from (at, lag, late, most, latest, total, of_topic)
 
 

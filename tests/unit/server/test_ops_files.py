@@ -15,8 +15,8 @@ from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 from tidelog.log.storage.counting import CountingStorage
-from tidelog.metrics.lake_metrics import LakeMetrics
 from tidelog.retention.maintenance import maintain
+from tidelog.server.process.lake_metrics import LakeMetrics
 from tidelog.server.process.store_metrics import StoreMetrics
 
 ROOT = Path(__file__).parents[3]

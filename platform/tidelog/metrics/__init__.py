@@ -1,1 +1,0 @@
-"""tidelog.metrics: what a lake tells Prometheus."""
