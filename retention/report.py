@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final, NamedTuple
 
+from tidelog.log.delta import layout
 from tidelog.retention.compaction.run import CompactionReport
 from tidelog.retention.merging import Shape
 from tidelog.retention.purge.run import Purged
+
+# The table that reports name for all tables of groups.
+_GROUPS: Final = layout.OFFSETS_TABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,15 @@ class OffsetsReport:
         }
 
 
+class ReportRow(NamedTuple):
+    """What became of a part of a topic's maintenance, in words. `is_idle`: nothing was due."""
+
+    topic: str
+    part: str
+    what: str
+    is_idle: bool = False
+
+
 @dataclass(slots=True)
 class MaintenanceReport:
     """What a run did. `now_ms`: the time that its plans saw (ms since the epoch)."""
@@ -142,7 +155,7 @@ class MaintenanceReport:
     def failures(self) -> list[tuple[str, Failure]]:
         """(topic, failure) of all that failed."""
         found = [(topic.topic, failure) for topic in self.topics for failure in topic.failures]
-        return found + [("__consumer_offsets", f) for f in (self.offsets.failures if self.offsets else [])]
+        return found + [(_GROUPS, f) for f in (self.offsets.failures if self.offsets else [])]
 
     def to_json(self) -> dict[str, Any]:
         """The report as one JSON document."""
@@ -156,21 +169,22 @@ class MaintenanceReport:
             **({} if self.offsets is None else {"offsets": self.offsets.to_json()}),
         }
 
-    def rows(self) -> list[tuple[str, str, str]]:
-        """(topic, part, what was done) for a table: a row for each part of each topic."""
-        found: list[tuple[str, str, str]] = []
+    def rows(self) -> list[ReportRow]:
+        """A row for each part of each topic."""
+        found: list[ReportRow] = []
         for topic in self.topics:
-            found.extend((topic.topic, part, text) for part, text in _parts(topic))
+            found.extend(_parts(topic))
             if topic.gone:
-                found.append((topic.topic, "", "deleted meanwhile"))
-            found.extend((topic.topic, f.part, _failed(f)) for f in topic.failures)
+                found.append(ReportRow(topic.topic, "", "deleted meanwhile"))
+            found.extend(ReportRow(topic.topic, failure.part, _failed(failure)) for failure in topic.failures)
         if self.offsets is not None:
-            found.extend(("__consumer_offsets", part, text) for part, text in _offsets(self.offsets))
-            found.extend(("__consumer_offsets", f.part, _failed(f)) for f in self.offsets.failures)
+            found.extend(_offsets(self.offsets))
+            found.extend(ReportRow(_GROUPS, failure.part, _failed(failure)) for failure in self.offsets.failures)
         return found
 
 
-def _parts(topic: TopicReport) -> list[tuple[str, str]]:
+def _parts(topic: TopicReport) -> list[ReportRow]:
+    name = topic.topic
     found = []
     if (retained := topic.retention) is not None:
         cut = f", {retained.cut} cut" if retained.cut else ""
@@ -178,13 +192,13 @@ def _parts(topic: TopicReport) -> list[tuple[str, str]]:
         text = f"{expired if retained.segments else 'nothing expired'}{cut}{_lost(retained.lost)}"
         if retained.future:
             text += f"; timestamps in the future keep partitions {', '.join(map(str, sorted(retained.future)))}"
-        found.append(("retention", text))
+        found.append(ReportRow(name, "retention", text, is_idle=not retained.segments))
     if (merged := topic.merge) is not None:
-        found.append(("merge", _merged(merged)))
+        found.append(ReportRow(name, "merge", _merged(merged), is_idle=not merged.units))
     if (compacted := topic.compact) is not None:
-        found.append(("compact", _compacted(compacted)))
+        found.append(ReportRow(name, "compact", _compacted(compacted), is_idle=not compacted.partitions))
     if (purged := topic.purge) is not None:
-        found.append(("purge", _purged(purged)))
+        found.append(ReportRow(name, "purge", _purged(purged), is_idle=not purged.deleted))
     return found
 
 
@@ -207,16 +221,17 @@ def _compacted(compacted: CompactionReport) -> str:
     return f"{due}: {change}, {compacted.bytes_in:,} -> {compacted.bytes_out:,} bytes{_lost(compacted.lost)}"
 
 
-def _offsets(offsets: OffsetsReport) -> list[tuple[str, str]]:
+def _offsets(offsets: OffsetsReport) -> list[ReportRow]:
     expired = sum(len(gone) for gone in offsets.expired.values())
     tables = ", ".join(offsets.compacted) or "none"
-    found = [
-        (
-            "offsets",
-            f"{_many(expired, 'offset')} of {_many(len(offsets.expired), 'group')} expired; compacted: {tables}",
-        )
+    text = f"{_many(expired, 'offset')} of {_many(len(offsets.expired), 'group')} expired; compacted: {tables}"
+    return [
+        ReportRow(_GROUPS, "offsets", text, is_idle=not offsets.expired),
+        *(
+            ReportRow(_GROUPS, "purge", f"{purged.topic}: {_purged(purged)}", is_idle=not purged.deleted)
+            for purged in offsets.purged
+        ),
     ]
-    return [*found, *(("purge", f"{purged.topic}: {_purged(purged)}") for purged in offsets.purged)]
 
 
 def _purged(purged: Purged) -> str:

@@ -10,11 +10,9 @@ from tidelog.commands.forget_options import ForgetOptions
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, number, print_json, say, size, table
 from tidelog.commands.views import counted
-from tidelog.groups.store.adapters import LoggedOffsets
-from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.delta.timestamps import format_utc_ms
-from tidelog.retention.key_erasure import KeyErasure, erase_keys
-from tidelog.transactions.upkeep import TransactionUpkeep
+from tidelog.operations.maintenance import erase
+from tidelog.retention.key_erasure import KeyErasure
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake
@@ -30,34 +28,16 @@ def forget_keys(call: Session, asked: ForgetOptions, executor_for: "Callable[[La
     keys = asked.key_bytes()
     with call.open_lake() as lake:
         executor = executor_for(lake) if executor_for else None
-        for topic in asked.topics:
-            lake.topic(topic).state()  # refuses a missing topic before anything is changed
-        run_id = lake.ids.new()
-        transactions = TransactionUpkeep(lake, LoggedOffsets(GroupLog(lake)))
-        reports = [
-            erase_keys(
-                lake,
-                topic,
-                keys,
-                executor=executor,
-                run_id=run_id,
-                dry_run=asked.dry_run,
-                wait=asked.wait,
-                needed=transactions.needed_files,
-                settle=transactions.complete_for,
-            )
-            for topic in asked.topics
-        ]
+        erasure = erase(lake, asked.topics, keys, executor=executor, dry_run=asked.dry_run, wait=asked.wait)
     if call.as_json:
-        done = all(report.done for report in reports)
-        topics = [report.to_json() for report in reports]
-        print_json({"lake": lake.uri, "run": run_id, "done": done, "topics": topics})
+        topics = [topic.to_json() for topic in erasure.topics]
+        print_json({"lake": lake.uri, "run": erasure.run_id, "done": erasure.done, "topics": topics})
     else:
-        for report in reports:
-            _print(report)
-    if any(report.failures for report in reports):
+        for topic in erasure.topics:
+            _print(topic)
+    if erasure.failed:
         raise typer.Exit(FAILED)
-    if any(report.waiting for report in reports) and not asked.dry_run:
+    if erasure.waits:
         raise typer.Exit(STILL_WAITING)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from tidelog.commands.maintain_counts import RunCounts
 from tidelog.log.base.clock import Clock
+from tidelog.operations.maintenance import RunCounts
 
 
 class MaintainMetrics(Collector):

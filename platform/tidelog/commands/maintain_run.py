@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from tidelog.commands.failures import FAILED, complain
-from tidelog.commands.lake_upkeep import LakeUpkeep
-from tidelog.commands.maintain_counts import RunCounts
 from tidelog.commands.maintain_options import MaintainOptions, MaintenancePart
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, note, print_json, say, table
-from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.extras import require
+from tidelog.operations.maintenance import LakeMaintenance, RunCounts
 from tidelog.retention.report import MaintenanceReport
 from tidelog.retention.scheduling import run_every
 from tidelog.server.process.logs import logging_lines
@@ -48,17 +46,15 @@ def maintain_lake(
         if asked.metrics is not None:
             _serve(asked.metrics, lake, counts, ends)
         executor, compactor = on_spark(lake) if on_spark else (None, None)
-        upkeep = LakeUpkeep(lake)
+        maintenance = LakeMaintenance(lake, executor, compactor)
 
         def once() -> MaintenanceReport:
-            report = upkeep.run(
+            report = maintenance.run(
                 only=asked.only or parts,
                 topics=asked.topics or None,
                 pattern=asked.pattern,
                 now_ms=asked.now,
                 dry_run=asked.dry_run,
-                executor=executor,
-                compactor=compactor,
             )
             if tell is None:
                 print_report(report, as_json=call.as_json, one_line=every_s is not None)
@@ -69,12 +65,9 @@ def maintain_lake(
         def again() -> None:
             if not due():
                 return
-            with counts.run() as failures:
-                try:
-                    failures += once().failures()
-                except TidelogError as e:  # the store is away, say: the next run comes
-                    complain(e, debug=call.debug, as_json=call.as_json)
-                    failures.append(e)
+            error = counts.round(once)
+            if error is not None:  # the store is away, say: the next run comes
+                complain(error, debug=call.debug, as_json=call.as_json)
 
         if every_s is not None:
             run_every(every_s, again)
@@ -106,4 +99,4 @@ def _print_text(report: MaintenanceReport) -> None:
     what = "would do" if report.dry_run else "did"
     say(f"{report.lake}  run {report.run_id} {what}:" if rows else f"{report.lake}  nothing to look after")
     if rows:
-        console().print(table(["topic", "part", "what"], rows))
+        console().print(table(["topic", "part", "what"], [(row.topic, row.part, row.what) for row in rows]))

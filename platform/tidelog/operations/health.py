@@ -23,6 +23,7 @@ from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.holds import abandoned, read_holds
 from tidelog.operations.connectors import ConnectorHealth, SlotHealth
 from tidelog.operations.groups import GroupLag, describe_group
+from tidelog.operations.maintenance import newest_whole_run
 from tidelog.operations.mirrors import MirrorStatus, read_status
 from tidelog.operations.snapshots import LakeSnapshot, SnapshotReader, Space, space_of
 from tidelog.operations.topics import live_files
@@ -78,7 +79,7 @@ class LakeFacts:
     @property
     def waiting(self) -> MaintenanceRun | None:
         """The newest run of the whole lake, where files that it took out of topics still wait to be deleted."""
-        run = next((run for run in self.runs if run.whole), None)
+        run = newest_whole_run(self.runs)
         if run is None or not run.waiting_files:
             return None
         return None if run.waiting_until_ms is not None and run.waiting_until_ms <= self.now_ms else run

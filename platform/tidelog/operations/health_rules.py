@@ -7,6 +7,7 @@ from typing import Final
 
 from tidelog.check.store import TrialResult
 from tidelog.operations.health import LakeFacts
+from tidelog.operations.maintenance import newest_whole_run
 from tidelog.operations.mirrors import LATE_MS
 
 _HOUR_MS: Final = 3_600_000
@@ -198,7 +199,7 @@ def _transactions_undone(facts: LakeFacts) -> Iterator[tuple[str, str]]:
 def _maintenance_due(facts: LakeFacts) -> Iterator[tuple[str, str]]:
     if facts.snapshot is None or not facts.snapshot.topics:
         return
-    whole = next((run for run in facts.runs if run.whole), None)
+    whole = newest_whole_run(facts.runs)
     if whole is None:
         said = "No maintenance of the whole lake is on record: what expires is not deleted, and small files stay."
     elif facts.now_ms - whole.at_ms > _HOUR_MS:

@@ -6,6 +6,7 @@ from typing import Final
 from tidelog.cluster.model import BrokerState
 from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.operations.group_metrics import group_metrics
+from tidelog.operations.maintenance import newest_whole_run
 from tidelog.operations.metric_families import MetricFamily
 from tidelog.operations.snapshots import LakeSnapshot
 from tidelog.operations.topic_metrics import topic_metrics
@@ -48,7 +49,7 @@ def _of_brokers(brokers: Brokers) -> Iterator[MetricFamily]:
 def _of_the_lake(snapshot: LakeSnapshot) -> Iterator[MetricFamily]:
     yield MetricFamily.of("tidelog_lake_topics", "Topics that can be read.", len(snapshot.topics))
     yield MetricFamily.of("tidelog_lake_broken_topics", "Topics that can't be read.", len(snapshot.broken))
-    whole = next((run for run in snapshot.runs if run.whole), None)
+    whole = newest_whole_run(snapshot.runs)
     if whole is not None:
         since_s = max(0, snapshot.at_ms - whole.at_ms) / _MS
         yield MetricFamily.of(

@@ -3,16 +3,11 @@
 import json
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from support.cli_calls import cli, done, lake_address, refused
 
 from tidelog.commands.failures import STILL_WAITING
 from tidelog.commands.forget_options import ForgetOptions, KeyEncoding
-from tidelog.log.base.errors import StorageUnavailableError
-from tidelog.log.lake import Lake
-from tidelog.transactions import manager
 
 
 def lake_of(*keys: str) -> str:
@@ -92,22 +87,3 @@ def test_keys_of_a_file_as_they_are(tmp_path: Path) -> None:
         cli("forget", "--lake", address, "--topic", "t", "--key-file", "-", "--format", "json", stdin="a\nb\n").stdout
     )
     assert report["topics"][0]["records"] == 2
-
-
-def test_what_a_dead_producer_has_committed_is_forgotten_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    address = lake_of("a", "b")
-
-    def dies(*_: object) -> None:
-        raise StorageUnavailableError("the power is gone")
-
-    with Lake(address) as lake, monkeypatch.context() as patch:
-        patch.setattr(manager, "roll_forward", dies)
-        producer = manager.TransactionManager(lake, "x")
-        producer.init()
-        producer.begin()
-        producer.stage("t", pa.table({"key": [b"a", b"b"], "value": [b"2", b"3"]}), np.zeros(2, np.int32))
-        with pytest.raises(StorageUnavailableError):
-            producer.commit()
-    report = json.loads(cli("forget", "--lake", address, "--topic", "t", "--key", "a", "--format", "json").stdout)
-    assert report["topics"][0]["records"] == 2
-    assert consumed(address) == "1:b=1\n3:b=3\n"

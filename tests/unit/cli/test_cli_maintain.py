@@ -7,9 +7,6 @@ import time
 import pytest
 from support.cli_calls import answer, cli, consumed, done, lines_of, open_lake, process, refused
 
-from tidelog.access.access_log import AccessLog
-from tidelog.access.quotas import Entity, Quota
-
 DAY_MS = 86_400_000
 
 
@@ -126,15 +123,3 @@ def test_it_goes_on_until_it_is_interrupted(lake):
         code = running.wait(30)
     assert len({run["run"] for run in runs}) == 3
     assert code == 130
-
-
-def test_the_table_of_access_is_looked_after(lake):
-    with open_lake(lake) as opened:
-        log = AccessLog(opened)
-        for n in range(20):
-            log.alter_quotas({Entity("alice"): {Quota.PRODUCER_BYTE_RATE: 1.0 + n}})
-        known = log.seen()[1]
-    report = answer("maintain", "--only", "offsets", "--lake", str(lake))
-    assert "__access" in report["offsets"]["compacted"]
-    with open_lake(lake) as opened:
-        assert AccessLog(opened).look() == known

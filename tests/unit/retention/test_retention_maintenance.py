@@ -383,9 +383,12 @@ def test_records_that_come_meanwhile_stay() -> None:
 def test_what_a_run_did_is_told_as_rows() -> None:
     lake, _, _ = fed(retention_ms="3500")
     report = maintain(lake, only=["retention", "merge"])
-    assert [(topic, part) for topic, part, _ in report.rows()] == [("t", "retention"), ("t", "merge")]
-    assert report.rows()[0][2].startswith("2 segments of ")
-    assert "4 -> 1 files" in report.rows()[1][2]
+    retention, merge = report.rows()
+    assert [(row.topic, row.part) for row in (retention, merge)] == [("t", "retention"), ("t", "merge")]
+    assert retention.what.startswith("2 segments of ")
+    assert "4 -> 1 files" in merge.what
+    assert [retention.is_idle, merge.is_idle] == [False, False]
+    assert [row.is_idle for row in maintain(lake, only=["retention", "merge"]).rows()] == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import sys
-from typing import Final
 
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.planning import planned_settings
@@ -25,8 +24,6 @@ logger = logging.getLogger("tidelog.cli.broker.upkeep")
 
 # A topic that brokers write to gets up to 200 files a second: they are merged once in this time, at least.
 MOST_S = 60.0
-# How a report begins that something was not due: most of them, every minute.
-_NOTHING: Final = ("nothing", "no file to delete", "0 offsets of 0 groups")
 # Unix's scale from 0 to 19: the brokers come first.
 NICENESS = 10
 
@@ -52,9 +49,9 @@ def is_due(lake: Lake, turn: Turn) -> bool:
 
 def log_report(report: MaintenanceReport) -> None:
     """Write into the log what a run did, a line for each part of each topic; what was not due only at level debug."""
-    for topic, part, what in report.rows():
-        level = logging.DEBUG if what.startswith(_NOTHING) else logging.INFO
-        logger.log(level, "Maintained: topic=%s part=%s: %s", topic, part, what)
+    for row in report.rows():
+        level = logging.DEBUG if row.is_idle else logging.INFO
+        logger.log(level, "Maintained: topic=%s part=%s: %s", row.topic, row.part, row.what)
     ended = logging.WARNING if report.failed else logging.DEBUG
     logger.log(ended, "Maintenance run ended: run=%s failed=%s", report.run_id, str(report.failed).lower())
 

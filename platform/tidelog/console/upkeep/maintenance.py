@@ -4,18 +4,16 @@ import threading
 from dataclasses import asdict
 from typing import Any, Final
 
-from tidelog.commands.lake_upkeep import LakeUpkeep
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.console import Console
 from tidelog.console.base.errors import bad
 from tidelog.console.upkeep.jobs import Jobs
 from tidelog.log.rules.topics import unknown_topic
-from tidelog.retention.maintenance import COMPACT, MERGE, RETAIN
-from tidelog.retention.report import MaintenanceReport
+from tidelog.operations.maintenance import LakeMaintenance
+from tidelog.retention.report import ReportRow
 
 # How long what is due counts: to plan looks at every topic.
 _DUE_S: Final = 60.0
-_NOTHING: Final = "nothing"
 
 
 class ConsoleMaintenance(Jobs):
@@ -34,26 +32,25 @@ class ConsoleMaintenance(Jobs):
 
     def _maintained(self, topic: str | None) -> dict[str, Any]:
         try:
-            report = LakeUpkeep(self._console.lake).run(topics=None if topic is None else [topic])
+            report = LakeMaintenance(self._console.lake).run(topics=None if topic is None else [topic])
         finally:  # what it did before it failed shows, too
             with self._planning:
                 self._due_s = float("-inf")
             self._console.invalidate()
-        return {"failed": report.failed, "rows": _rows(report)}
+        return {"failed": report.failed, "rows": [_row(row) for row in report.rows()]}
 
     def due(self) -> list[dict[str, str]]:
         """What retention, merges and compaction would do now, or a minute ago. Raises as `maintain` does."""
         with self._planning:
             now_s = self._console.lake.clock.elapsed_s()
             if now_s - self._due_s > _DUE_S:
-                plan = LakeUpkeep(self._console.lake).run(only=(RETAIN, MERGE, COMPACT), dry_run=True)
-                self._due = [row for row in _rows(plan) if not row["what"].startswith(_NOTHING)]
+                self._due = [_row(row) for row in LakeMaintenance(self._console.lake).due()]
                 self._due_s = now_s
             return self._due
 
 
-def _rows(report: MaintenanceReport) -> list[dict[str, str]]:
-    return [{"topic": topic, "part": part, "what": what} for topic, part, what in report.rows()]
+def _row(row: ReportRow) -> dict[str, str]:
+    return {"topic": row.topic, "part": row.part, "what": row.what}
 
 
 def maintenance(call: ConsoleCall) -> Any:
