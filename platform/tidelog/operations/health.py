@@ -11,7 +11,6 @@ from packaging.requirements import Requirement
 
 from tidelog.check.store import StoreReport, check_store
 from tidelog.cluster.model import BrokerState
-from tidelog.cluster.reachability import silence
 from tidelog.groups.model import GroupView
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import StorageError, TidelogError, UnsupportedFormatError
@@ -21,6 +20,7 @@ from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.holds import abandoned, read_holds
+from tidelog.operations.cluster import silent_brokers
 from tidelog.operations.connectors import ConnectorHealth, SlotHealth
 from tidelog.operations.groups import GroupLag, describe_group
 from tidelog.operations.maintenance import newest_whole_run
@@ -138,10 +138,10 @@ def _with_movers(found: LakeFacts, lake: Lake, connectors: AskedConnectors, slot
 
 
 def _of_the_lake(bare: LakeFacts, lake: Lake, snapshot: LakeSnapshot) -> LakeFacts:
+    running = [broker for broker in snapshot.cluster.live if broker.state is BrokerState.RUNNING]
+    silent = silent_brokers(running)
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="doctor") as threads:
         topics = threads.map(lambda item: _topic(lake, *item), snapshot.topics.items())
-        brokers = [one for one in snapshot.brokers if one.state is BrokerState.RUNNING]
-        silent = threads.map(silence, brokers)
         return replace(
             bare,
             now_ms=snapshot.at_ms,
@@ -150,7 +150,9 @@ def _of_the_lake(bare: LakeFacts, lake: Lake, snapshot: LakeSnapshot) -> LakeFac
             topics=dict(zip(snapshot.topics, topics, strict=True)),
             groups={name: describe_group(snapshot, name).lag for name in snapshot.groups},
             runs=snapshot.runs,
-            silent_brokers={one.id: why for one, why in zip(brokers, silent, strict=True) if why},
+            silent_brokers={
+                broker.id: silent[broker.registration] for broker in running if broker.registration in silent
+            },
         )
 
 

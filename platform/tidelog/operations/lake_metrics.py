@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from tidelog.cluster.model import BrokerState
 from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.operations.group_metrics import group_metrics
 from tidelog.operations.maintenance import newest_whole_run
@@ -21,19 +20,18 @@ def lake_metrics(
 ) -> Iterator[MetricFamily]:
     """The metrics as of a snapshot. `cluster`: kafka-lag-exporter's label `cluster_name`. `defaults`: the lake's.
 
-    `brokers`: those that run, as a process knows them; None: as the snapshot says.
+    `brokers`: those that serve, as a process knows them; None: as the snapshot says.
     """
-    yield from _of_brokers(_running(snapshot) if brokers is None else brokers)
+    yield from _of_brokers(_serving(snapshot) if brokers is None else brokers)
     yield from topic_metrics(snapshot, cluster, defaults)
     yield from group_metrics(snapshot, cluster)
     yield from _of_the_lake(snapshot)
 
 
-def _running(snapshot: LakeSnapshot) -> Brokers:
+def _serving(snapshot: LakeSnapshot) -> Brokers:
     return {
         broker.id: [(listener.host, listener.port) for listener in broker.listeners]
-        for broker in snapshot.brokers
-        if broker.state is BrokerState.RUNNING
+        for broker in snapshot.cluster.serving
     }
 
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from tidelog.cluster.cluster_log import ClusterLog
-from tidelog.cluster.model import RegisteredBroker
+from tidelog.cluster.model import ClusterState
 from tidelog.groups.model import GroupView
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import InvalidTopicError, NotATopicError, ObjectNotFoundError, TidelogError
@@ -70,7 +70,7 @@ class LakeSnapshot:
     groups: Mapping[str, GroupView] = field(default_factory=dict)
     open_transactions: tuple[OpenTransaction, ...] = ()
     undone: int = 0
-    brokers: tuple[RegisteredBroker, ...] = ()
+    cluster: ClusterState = field(default_factory=ClusterState)
     upkeep: Mapping[str, TableUpkeep] = field(default_factory=dict)
     runs: tuple[MaintenanceRun, ...] = ()
     space: Space | None = None
@@ -188,7 +188,7 @@ class SnapshotReader:
             groups=self._read_or_none("groups", self._views) or {},
             open_transactions=tuple(self._read_or_none("transactions", self._transactions.all_open) or ()),
             undone=len(self._read_or_none("transactions", lambda: self._transactions.incomplete()) or ()),
-            brokers=tuple(self._read_or_none("brokers", lambda: self._cluster.look().live) or ()),
+            cluster=self._read_or_none("brokers", self._cluster.look) or ClusterState(),
             upkeep={name: one for name, one in self._upkeep.items() if name in topics.topics},
             runs=tuple(self._read_or_none("maintenance", lambda: maintenance_runs(self._lake.storage)) or ()),
             space=space_of(self._lake.storage),

@@ -146,22 +146,18 @@ def list_brokers(
 ) -> None:
     """List the brokers of a lake, those that are gone too. A pipe gets the ids of those that serve, one a line."""
     from tidelog.cli.broker.views import broker_json, brokers_table
-    from tidelog.cluster.cluster_log import ClusterLog
-    from tidelog.cluster.reachability import silent_ones
+    from tidelog.operations.cluster import describe_cluster
 
     with call.open_lake() as opened:
-        opened.require_lake()
-        found = ClusterLog(opened).look()
-    silent = silent_ones(found.brokers.values())
+        cluster = describe_cluster(opened)
     out = console()
     if call.as_json:
-        print_json([broker_json(one, found, silent) for one in found.brokers.values()])
+        print_json([broker_json(broker, cluster) for broker in cluster.brokers])
     elif not out.is_terminal:
-        for one in found.live:
-            if one.registration not in silent:
-                say(str(one.id))
-    elif found.brokers:
-        out.print(brokers_table(found, silent))
+        for broker in cluster.live:
+            say(str(broker.id))
+    elif cluster.brokers:
+        out.print(brokers_table(cluster.brokers, cluster))
     else:
         say("No brokers. 'tidelog broker start' runs one.")
 
@@ -174,29 +170,22 @@ def describe(
     ] = None,
 ) -> None:
     """Show a lake's cluster, its epoch and its controller, and one of its brokers or all."""
-    from tidelog.cli.broker.views import broker_json, brokers_table, controller_of
-    from tidelog.cluster.cluster_log import ClusterLog
-    from tidelog.cluster.model import ClusterState, UnknownBrokerError
-    from tidelog.cluster.reachability import silent_ones
+    from tidelog.cli.broker.views import broker_json, brokers_table
+    from tidelog.operations.cluster import describe_cluster
 
     with call.open_lake() as opened:
-        opened.require_lake()
-        log = ClusterLog(opened)
-        found = log.look()
-        cluster_id = log.cluster_id()
-    if broker_id is not None and broker_id not in found.brokers:
-        raise UnknownBrokerError(f"No broker of this lake has the id {broker_id}. 'tidelog broker list' shows them.")
-    shown = [one for one in found.brokers.values() if broker_id in (None, one.id)]
-    silent = silent_ones(found.brokers.values())
+        cluster = describe_cluster(opened)
+    shown = cluster.brokers if broker_id is None else [cluster.broker(broker_id)]
     if call.as_json:
-        controller = controller_of(found, silent)
-        cluster = {"cluster_id": cluster_id, "epoch": found.epoch, "controller": controller and controller.id}
-        print_json({**cluster, "brokers": [broker_json(one, found, silent) for one in shown]})
+        controller = cluster.controller and cluster.controller.id
+        said = {"cluster_id": cluster.cluster_id, "epoch": cluster.state.epoch, "controller": controller}
+        print_json({**said, "brokers": [broker_json(broker, cluster) for broker in shown]})
         return
-    serving = sum(one.registration not in silent for one in found.serving)
-    say(f"Cluster {cluster_id or '-'}  epoch {found.epoch}, brokers that serve: {serving}")
+    serving = len(cluster.serving)
+    say(f"Cluster {cluster.cluster_id or '-'}  epoch {cluster.state.epoch}, brokers that serve: {serving}")
     if shown:
-        console().print(brokers_table(found, silent, ClusterState({one.id: one for one in shown}, found.epoch)))
-    for one in shown:
-        if one.registration in silent:
-            say(f"Broker {one.id} is said to run, and takes no connection from here: {silent[one.registration]}.")
+        console().print(brokers_table(shown, cluster))
+    for broker in shown:
+        why = cluster.silent.get(broker.registration)
+        if why is not None:
+            say(f"Broker {broker.id} is said to run, and takes no connection from here: {why}.")

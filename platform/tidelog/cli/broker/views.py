@@ -7,51 +7,40 @@ from typing import Any
 from rich.console import RenderableType
 
 from tidelog.cli.serving.kafka_file import KeyRow
-from tidelog.cluster.model import ClusterState, RegisteredBroker
+from tidelog.cluster.model import RegisteredBroker
 from tidelog.commands.terminal import DASH, table
+from tidelog.operations.cluster import ClusterDescription
 
 
-def controller_of(cluster: ClusterState, silent: Mapping[str, str]) -> RegisteredBroker | None:
-    """The broker that clients see as the controller: the one of the lowest id that serves, and is not silent."""
-    return next((one for one in cluster.serving if one.registration not in silent), None)
-
-
-def state_of(one: RegisteredBroker, silent: Mapping[str, str]) -> str:
-    """A broker's state; `silent`, where it is said to run and takes no connection from here."""
-    return "silent" if one.registration in silent else one.state.value
-
-
-def broker_json(one: RegisteredBroker, cluster: ClusterState, silent: Mapping[str, str]) -> Mapping[str, Any]:
-    """A broker as a JSON document. `silent`: {registration: why no client can connect}."""
+def broker_json(broker: RegisteredBroker, cluster: ClusterDescription) -> Mapping[str, Any]:
+    """A broker as a JSON document."""
     return {
-        "id": one.id,
-        "state": state_of(one, silent),
-        "unreachable": silent.get(one.registration),
-        "listeners": [{"name": at.name, "host": at.host, "port": at.port} for at in one.listeners],
-        "rack": one.rack,
-        "controller": one == controller_of(cluster, silent),
-        "registration": one.registration,
-        "started_ms": one.started_ms,
+        "id": broker.id,
+        "state": cluster.state_of(broker),
+        "unreachable": cluster.silent.get(broker.registration),
+        "listeners": [{"name": at.name, "host": at.host, "port": at.port} for at in broker.listeners],
+        "rack": broker.rack,
+        "controller": broker == cluster.controller,
+        "registration": broker.registration,
+        "started_ms": broker.started_ms,
     }
 
 
-def brokers_table(
-    cluster: ClusterState, silent: Mapping[str, str], shown: ClusterState | None = None
-) -> RenderableType:
-    """A row for each broker of the cluster, or for those of `shown` alone."""
+def brokers_table(brokers: Sequence[RegisteredBroker], cluster: ClusterDescription) -> RenderableType:
+    """A row for each broker."""
     return table(
         [">ID", "STATE", "LISTENER", "RACK", "CONTROLLER", "STARTED", "REGISTRATION"],
         [
             (
-                str(one.id),
-                state_of(one, silent),
-                ",".join(f"{at.host}:{at.port}" for at in one.listeners) or DASH,
-                one.rack or DASH,
-                "yes" if one == controller_of(cluster, silent) else "no",
-                f"{datetime.fromtimestamp(one.started_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC",
-                one.registration,
+                str(broker.id),
+                cluster.state_of(broker),
+                ",".join(f"{at.host}:{at.port}" for at in broker.listeners) or DASH,
+                broker.rack or DASH,
+                "yes" if broker == cluster.controller else "no",
+                f"{datetime.fromtimestamp(broker.started_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC",
+                broker.registration,
             )
-            for _, one in sorted((shown or cluster).brokers.items())
+            for broker in brokers
         ],
     )
 

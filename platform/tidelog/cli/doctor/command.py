@@ -66,7 +66,7 @@ def _summary(facts: "LakeFacts") -> dict[str, int | float]:
             "topics": len(snapshot.topics),
             "files": sum(topic.files for topic in facts.topics.values()),
             "groups": len(snapshot.groups),
-            "brokers": len(snapshot.brokers),
+            "brokers": len(snapshot.cluster.live),
             "open_transactions": len(snapshot.open_transactions),
         }
     if (run := facts.waiting) is not None:

@@ -12,13 +12,13 @@ def brokers(call: ConsoleCall) -> Any:
     return {
         "brokers": [
             {
-                "id": one.id,
-                "state": one.state.value,
-                "rack": one.rack,
-                "started_ms": one.started_ms,
-                "listeners": [{"name": at.name, "host": at.host, "port": at.port} for at in one.listeners],
+                "id": broker.id,
+                "state": broker.state.value,
+                "rack": broker.rack,
+                "started_ms": broker.started_ms,
+                "listeners": [{"name": at.name, "host": at.host, "port": at.port} for at in broker.listeners],
             }
-            for one in call.console.snapshot().brokers
+            for broker in call.console.snapshot().cluster.live
         ]
     }
 
