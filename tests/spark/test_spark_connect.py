@@ -18,9 +18,9 @@ from tidelog.connect.connectors.spark.delta_merge import DeltaTxn, TableRule, wr
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.configs import TargetState
 from tidelog.connect.store.group_offsets import committed_offsets
 from tidelog.log.lake import Lake
+from tidelog.operations.connector_configs import TargetState
 
 MERGES = TableRule(merges=True, creates=True, evolves=True)
 JSON = "org.apache.kafka.connect.json.JsonConverter"

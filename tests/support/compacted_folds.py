@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelog.connect.store.configs import ConfigRecord, ConfigState
 from tidelog.connect.store.offsets import OffsetState, offset_record
-from tidelog.connect.store.topics import workers_topic
 from tidelog.log.compacted_topic import CompactedTopic, TopicOwner
 from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC, SubjectReader
+from tidelog.operations.connector_configs import ConfigRecord, ConfigState
+from tidelog.operations.connectors import workers_topic
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.records import CONFIG, RegistryRecord
 

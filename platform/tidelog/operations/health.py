@@ -11,7 +11,6 @@ from packaging.requirements import Requirement
 
 from tidelog.check.store import StoreReport, check_store
 from tidelog.cluster.model import BrokerState
-from tidelog.groups.model import GroupView
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import StorageError, TidelogError, UnsupportedFormatError
 from tidelog.log.checkpoints.reading import newest_checkpoint_version
@@ -21,7 +20,7 @@ from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.holds import abandoned, read_holds
 from tidelog.operations.cluster import silent_brokers
-from tidelog.operations.connectors import ConnectorHealth, SlotHealth
+from tidelog.operations.connector_health import ConnectorHealth, SlotHealth, connector_health
 from tidelog.operations.groups import GroupLag, describe_group
 from tidelog.operations.maintenance import newest_whole_run
 from tidelog.operations.mirrors import MirrorStatus, read_status
@@ -30,7 +29,6 @@ from tidelog.operations.topics import live_files
 from tidelog.retention.run_history import MaintenanceRun
 
 _AT_ONCE: Final = 16
-AskedConnectors = Callable[[Lake, Iterable[GroupView]], Mapping[str, ConnectorHealth]]
 AskedSlots = Callable[[Lake], Iterable[SlotHealth]]
 
 
@@ -93,13 +91,12 @@ def gather(
     ids: Ids,
     *,
     try_store: bool = True,
-    connectors: AskedConnectors = lambda _, __: {},
     slots: AskedSlots = lambda _: (),
 ) -> LakeFacts:
     """Look at what is at an address. Nothing is changed but what the store's trial writes, and removes again.
 
-    `storage` opens the store, `lake` the lake in it. `try_store`: whether the store's trial is made. `connectors`,
-    `slots`: look at those of the lake; what they raise of tidelog's errors hides nothing else.
+    `storage` opens the store, `lake` the lake in it. `try_store`: whether the store's trial is made. `slots`: looks at
+    those of the databases that the lake's connectors read; what it raises of tidelog's errors hides nothing else.
     """
     bare = LakeFacts(uri, clock.now_ms(), misfits=misfits(requires("tidelog") or ()))
     try:
@@ -120,14 +117,15 @@ def gather(
         try:
             with SnapshotReader(opened, 0) as reader:
                 found = _of_the_lake(replace(bare, space=space_of(store)), opened, reader.read())
-            return _with_movers(found, opened, connectors, slots)
+            return _with_movers(found, opened, slots)
         except TidelogError as e:
             return replace(bare, lake_problem=str(e))
 
 
-def _with_movers(found: LakeFacts, lake: Lake, connectors: AskedConnectors, slots: AskedSlots) -> LakeFacts:
+def _with_movers(found: LakeFacts, lake: Lake, slots: AskedSlots) -> LakeFacts:
     with suppress(TidelogError):
-        found = replace(found, connectors=connectors(lake, found.snapshot.groups.values() if found.snapshot else ()))
+        groups = found.snapshot.groups.values() if found.snapshot else ()
+        found = replace(found, connectors=connector_health(lake, groups))
     with suppress(TidelogError):
         found = replace(found, slots=tuple(slots(lake)))
     with suppress(TidelogError):

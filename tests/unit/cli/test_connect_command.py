@@ -9,9 +9,9 @@ from support.connect_plugins import COUNTER
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.shared import WorkerShared
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.configs import decide_create, decide_tasks
-from tidelog.connect.store.statuses import RunState
 from tidelog.log.lake import Lake
+from tidelog.operations.connector_configs import decide_create, decide_tasks
+from tidelog.operations.connector_statuses import RunState
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 

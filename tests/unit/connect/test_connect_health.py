@@ -3,7 +3,6 @@
 import json
 import threading
 
-import pytest
 from support.connect_plugins import COUNTER, PLUGINS
 from support.logs import memory_lake
 from support.waiting import eventually
@@ -14,12 +13,10 @@ from tidelog.connect.api.rest_server import ConnectServer
 from tidelog.connect.connectors.postgres.slots import slot_health
 from tidelog.connect.data.errors import RetriableConnectError
 from tidelog.connect.runtime.plugins import Plugins
-from tidelog.connect.store.configs import ConfigState
-from tidelog.connect.store.health import CONFIGS, connector_health, health_of
-from tidelog.connect.store.statuses import RunState, RunStatus, StatusState
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.lake import Lake
-from tidelog.operations.connectors import SlotHealth
+from tidelog.operations.connector_health import SlotHealth, connector_health
+from tidelog.operations.connectors import CONFIGS
 from tidelog.operations.snapshots import SnapshotReader
 
 POSTGRES = {
@@ -27,62 +24,6 @@ POSTGRES = {
     "database.hostname": "db", "database.user": "u", "database.password": "p", "database.dbname": "shop",
     "slot.name": "mine",
 }  # fmt: skip
-
-
-def configs(*names, tasks=1, target=None):
-    state = ConfigState()
-    for offset, name in enumerate(names):
-        rows = {f"connector-{name}": {"properties": {"connector.class": COUNTER}}}
-        rows |= {f"task-{name}-{number}": {"properties": {}} for number in range(tasks)}
-        rows[f"commit-{name}"] = {"tasks": tasks}
-        if target:
-            rows[f"target-state-{name}"] = {"state.v2": target}
-        for key, value in rows.items():
-            state.take(key.encode(), json.dumps(value).encode(), offset * 10)
-    return state
-
-
-def statuses(*runs):
-    state = StatusState()
-    for run in runs:
-        state.take(run.key.encode(), run.value(), 0)
-    return state
-
-
-def run(task, state, trace=None, worker="w:1", retries=0):
-    return RunStatus("c", task, state, worker, trace=trace, retries=retries)
-
-
-WELL = run(None, RunState.RUNNING)
-
-
-@pytest.mark.parametrize(
-    ("runs", "said"),
-    [
-        ([WELL, run(0, RunState.RUNNING)], []),
-        ([WELL], ["No worker has connector 'c' (task 0)."]),
-        ([], ["No worker has connector 'c' (connector, task 0)."]),
-        ([WELL, run(0, RunState.FAILED, "Traceback:\n  a\nConnectError: why\n")],
-         ["Connector 'c', task 0, has failed: ConnectError: why"]),
-        ([WELL, run(0, RunState.RESTARTING, "E: away", retries=7)],
-         ["Connector 'c', task 0, is tried again: E: away (7 tries)"]),
-        ([WELL, run(0, RunState.RUNNING, worker="gone:1")], ["Connector 'c', task 0, was with worker gone:1."]),
-        ([WELL, run(0, RunState.RESTARTING)], []),
-    ],
-)  # fmt: skip
-def test_what_is_not_well_with_a_connector(runs, said):
-    found = health_of(configs("c"), statuses(*runs), {"w:1"})
-    assert [one for name, health in found.items() for one in health.troubles(name)] == said
-
-
-def test_a_stopped_connector_is_no_trouble_and_a_paused_one_is_watched():
-    assert health_of(configs("c", target="STOPPED"), statuses(), set()) == {}
-    assert health_of(configs("c", target="PAUSED"), statuses(), set())["c"].unassigned == ("connector", "task 0")
-
-
-def test_who_does_not_know_the_workers_calls_none_silent():
-    runs = [run(None, RunState.RUNNING, worker="x"), run(0, RunState.RUNNING, worker="x")]
-    assert health_of(configs("c"), statuses(*runs), None) == {}
 
 
 def seen(lake):
@@ -99,7 +40,7 @@ def test_a_worker_that_is_gone_is_seen_by_its_lease(tmp_path, monkeypatch):
         eventually(lambda: rest.states("c") == ["RUNNING", "RUNNING"], "the connector runs")
         assert seen(rest.lake) == {}
         # No worker was heard of for some minutes: all leases are as old as that.
-        monkeypatch.setattr("tidelog.connect.store.health._SILENT_MS", -1)
+        monkeypatch.setattr("tidelog.operations.connector_health._SILENT_MS", -1)
         assert seen(rest.lake)["c"].silent == {"connector": "127.0.0.1:8083", "task 0": "127.0.0.1:8083"}
     finally:
         rest.close()

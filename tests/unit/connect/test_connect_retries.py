@@ -7,7 +7,7 @@ from test_connect_api import CONVERTERS, Rest
 
 from tidelog.connect.data.errors import RetriableConnectError
 from tidelog.connect.runtime.retry_notes import SAID_EVERY_S, RetryNotes
-from tidelog.connect.store.statuses import RunState, RunStatus, StatusState
+from tidelog.operations.connector_statuses import RunState, RunStatus, StatusState
 
 
 class Clock:

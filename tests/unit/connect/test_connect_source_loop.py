@@ -20,8 +20,8 @@ from tidelog.connect.runtime.tolerance import ToleranceOperator, TolerancePolicy
 from tidelog.connect.runtime.topic_creation import creation_groups, ensure_source_topic
 from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.connect.store.offsets import OffsetState
-from tidelog.connect.store.topics import workers_topic
 from tidelog.log.base.errors import ProducerFencedError, StorageUnavailableError, UnknownTopicError
+from tidelog.operations.connectors import workers_topic
 
 CONFIG = {"key.converter": "string", "value.converter": "json", "value.converter.schemas.enable": "false"}
 MOST, TOPIC, OFFSETS = 12, "t", "connect-offsets"

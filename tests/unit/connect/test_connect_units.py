@@ -12,7 +12,7 @@ from tidelog.connect.group.units import (
     unit_of,
     units_of,
 )
-from tidelog.connect.store.configs import ConfigState, RestartRequest, TargetState
+from tidelog.operations.connector_configs import ConfigState, RestartRequest, TargetState
 
 STARTED, PAUSED, STOPPED = TargetState.STARTED, TargetState.PAUSED, TargetState.STOPPED
 

@@ -10,11 +10,11 @@ from support.compacted_folds import KINDS, TOPIC, Pair, Seen, Texts, make, plain
 from support.logs import memory_lake, open_lake, quiet
 
 from tidelog.connect.store.offsets import OffsetState, offset_record
-from tidelog.connect.store.topics import workers_topic
 from tidelog.log.base.errors import InvalidConfigError, OutcomeUnknownError, StorageUnavailableError
 from tidelog.log.compacted_topic import CompactedTopic
 from tidelog.log.lake import Lake
 from tidelog.log.rules.appends import UnsettledRequestError
+from tidelog.operations.connectors import workers_topic
 from tidelog.registry.log.registry_log import RegistryLog
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tidelog.check.store import StoreReport, Trial, TrialResult
 from tidelog.log.state.topic_state import TopicState
-from tidelog.operations.connectors import ConnectorHealth, SlotHealth
+from tidelog.operations.connector_health import ConnectorHealth, SlotHealth
 from tidelog.operations.groups import GroupLag
 from tidelog.operations.health import LakeFacts, TopicHealth, misfits
 from tidelog.operations.health_rules import Level, examined, rules

@@ -104,12 +104,21 @@ def plugins(call: Session) -> None:
 @command(connectors, "list", example="tidelog --lake ./lake connect list")
 def listed(call: Session) -> None:
     """List connectors, with their states, as the lake has them: no worker needs to run."""
-    rows = []
+    from tidelog.connect.runtime.plugins import Plugins
+    from tidelog.operations.connectors import connectors_of
+
+    plugins = Plugins()
     with call.open_lake() as lake:
-        for name, found in _statuses(lake).items():
-            states = [task["state"] for task in found["tasks"]]
-            state = found["connector"]["state"]
-            rows.append({"name": name, "type": found["type"], "state": state, "tasks": ", ".join(states)})
+        lake.require_lake()
+        rows = [
+            {
+                "name": connector.name,
+                "type": plugins.kind_of(connector.config),
+                "state": str(connector.status.state),
+                "tasks": ", ".join(str(task.state) for task in connector.tasks),
+            }
+            for connector in connectors_of(lake).describe()
+        ]
     print_json(rows) if call.as_json else _table(rows, "name", "type", "state", "tasks")
 
 
@@ -119,29 +128,29 @@ def status(
     name: Annotated[str, typer.Argument(metavar="CONNECTOR", help="The connector's name.")],
 ) -> None:
     """Describe a connector and its tasks: states, workers, and why one FAILED."""
+    from tidelog.connect.api.operations import status_json
+    from tidelog.connect.runtime.plugins import Plugins
+    from tidelog.operations.connector_configs import ConnectorNotFoundError
+    from tidelog.operations.connectors import connectors_of
+
     with call.open_lake() as lake:
-        found = _statuses(lake)
-    if name not in found:
-        raise UsageProblemError(f"Connector {name} not found: 'tidelog connect list' has those that are there.")
+        lake.require_lake()
+        try:
+            connector = connectors_of(lake).describe_one(name)
+        except ConnectorNotFoundError as e:
+            raise UsageProblemError(f"{e}: 'tidelog connect list' has those that are there.") from None
     if call.as_json:
-        print_json(found[name])
+        print_json(status_json(connector, Plugins()))
         return
-    runs = [{"task": "", **found[name]["connector"]}, *({"task": one["id"], **one} for one in found[name]["tasks"])]
-    rows = [{"worker": one["worker_id"], "retries": "", **one} for one in runs]
+    runs = [("", connector.status), *((str(status.task), status) for status in connector.tasks)]
+    rows = [
+        {"task": task, "state": str(status.state), "worker": status.worker_id, "retries": str(status.retries or "")}
+        for task, status in runs
+    ]
     _table(rows, "task", "state", "worker", "retries")
-    for one in runs:
-        if one.get("trace"):
-            typer.echo(one["trace"])
-
-
-def _statuses(lake: Any) -> dict[str, Any]:
-    """The status of each connector, as the REST API has it."""
-    from tidelog.connect.api.operations import ConnectOperations
-    from tidelog.connect.group.worker import Worker
-
-    lake.require_lake()
-    operations = ConnectOperations(Worker(lake, ""))  # not started: it only reads
-    return {name: operations.status(name) for name in operations.names()}
+    for _, status in runs:
+        if status.trace:
+            typer.echo(status.trace)
 
 
 def _table(rows: list[dict[str, Any]], *columns: str) -> None:

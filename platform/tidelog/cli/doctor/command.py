@@ -32,7 +32,6 @@ def doctor(
     """
     # Heavy, and not needed for --help.
     from tidelog.connect.connectors.postgres.slots import slot_health
-    from tidelog.connect.store.health import connector_health
     from tidelog.log.base.clock import SystemClock, SystemIds
     from tidelog.log.lake import Lake
     from tidelog.log.storage import open_storage
@@ -46,7 +45,6 @@ def doctor(
         lambda store: Lake(address, False, options=call.store, storage=store),
         SystemClock(),
         SystemIds(),
-        connectors=connector_health,
         slots=slot_health,
     )
     diagnoses = examined(facts)

@@ -7,12 +7,12 @@ from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.runtime.connector_runs import fence
 from tidelog.connect.spi.connectors import SinkConnector, SourceConnector
-from tidelog.connect.store.configs import TargetState
-from tidelog.connect.store.errors import RestError
 from tidelog.connect.store.group_offsets import committed_offsets, set_offsets
 from tidelog.connect.store.offsets import offset_record
-from tidelog.connect.store.statuses import RunState
 from tidelog.log.base.errors import TidelogError
+from tidelog.operations.connector_configs import TargetState
+from tidelog.operations.connector_statuses import RunState
+from tidelog.server.errors import RequestRefusedError
 
 _TOPIC, _PARTITION, _OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 # Pairs of a partition and an offset, as requests have them.
@@ -38,7 +38,7 @@ class OffsetOperations:
         return {"offsets": [{"partition": partition, "offset": offset} for partition, offset in pairs]}
 
     def alter(self, name: str, pairs: Pairs) -> dict[str, str]:
-        """PATCH /connectors/{name}/offsets. Raises `RestError` 400 for offsets that the connector can't go on after."""
+        """PATCH /connectors/{name}/offsets. Raises `RequestRefusedError` 400 for those that nothing can go on after."""
         self._require_stopped(name, "altered")
         return self._set(name, pairs, "altered")
 
@@ -56,7 +56,7 @@ class OffsetOperations:
             try:
                 rows = [offset_record(name, partition, offset) for partition, offset in pairs]
             except (TypeError, ValueError) as error:
-                raise RestError(400, f"An offset has no form in JSON: {error}") from None
+                raise RequestRefusedError(400, f"An offset has no form in JSON: {error}") from None
             self._shared.offsets.append(rows)
         else:
             assert issubclass(plugin, SinkConnector)
@@ -75,13 +75,13 @@ class OffsetOperations:
         try:
             return call(self._shared.providers.resolved(self._operations.config(name)).config)
         except ConnectError as error:
-            raise RestError(400, self._shared.providers.secrets.hidden(str(error))) from None
+            raise RequestRefusedError(400, self._shared.providers.secrets.hidden(str(error))) from None
 
     def _require_stopped(self, name: str, verb: str) -> None:
         """The connector is to be stopped, and its tasks must have ended: they would write their offsets after ours."""
         target = self._shared.configs.look(lambda state: state.require(name) and state.target(name))
         if target is not TargetState.STOPPED:
-            raise RestError(
+            raise RequestRefusedError(
                 400,
                 f"Connectors must be in the STOPPED state before their offsets can be {verb}. This can be done for the"
                 f" specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint",
@@ -95,7 +95,7 @@ class OffsetOperations:
             ]
         )
         if running:
-            raise RestError(
+            raise RequestRefusedError(
                 409,
                 f"Tasks {running} of connector {name} have not ended yet: send the request again in a moment.",
             )
@@ -122,7 +122,7 @@ class OffsetOperations:
         try:
             set_offsets(self._shared.lake, self._shared.settings.consumer_group(name), kept, gone)
         except TidelogError as error:
-            raise RestError(
+            raise RequestRefusedError(
                 400,
                 f"Failed to set consumer group offsets for connector {name}, either because its tasks haven't stopped"
                 f" completely yet or an offset is wrong: {error}",
@@ -130,18 +130,18 @@ class OffsetOperations:
 
 
 def sink_offsets(pairs: Pairs) -> dict[tuple[str, int], int | None]:
-    """A sink's offsets by topic and partition. Raises `RestError` 400 with Connect's sentences."""
+    """A sink's offsets by topic and partition. Raises `RequestRefusedError` 400 with Connect's sentences."""
     found: dict[tuple[str, int], int | None] = {}
     for partition, offset in pairs:
         topic, number = partition.get(_TOPIC), partition.get(_PARTITION)
         if not isinstance(topic, str) or _whole(number) is None:
-            raise RestError(
+            raise RequestRefusedError(
                 400,
                 f"The partition for a sink connector offset must contain the keys '{_TOPIC}' and '{_PARTITION}'.",
             )
         wanted = None if offset is None else _whole(offset.get(_OFFSET))
         if offset is not None and wanted is None:
-            raise RestError(
+            raise RequestRefusedError(
                 400, f"The offset for a sink connector should either be null or contain the key '{_OFFSET}'."
             )
         found[topic, _whole(number) or 0] = wanted

@@ -8,9 +8,9 @@ from tidelog.connect.config.definition import ConfigDef, ConfigValue, validation
 from tidelog.connect.config.providers import hidden_in
 from tidelog.connect.config.values import ConnectConfigError
 from tidelog.connect.group.worker import Worker
-from tidelog.connect.runtime.plugins import kind_of, validated
+from tidelog.connect.runtime.plugins import Plugins, validated
 from tidelog.connect.spi.connectors import Connector
-from tidelog.connect.store.configs import (
+from tidelog.operations.connector_configs import (
     ConfigRecord,
     ConfigState,
     TargetState,
@@ -21,8 +21,9 @@ from tidelog.connect.store.configs import (
     decide_target,
     patched,
 )
-from tidelog.connect.store.errors import RestError, task_not_found
-from tidelog.connect.store.statuses import RunState, StatusState, topic_key
+from tidelog.operations.connector_statuses import RunState, StatusState, topic_key
+from tidelog.operations.connectors import ConnectorDescription
+from tidelog.server.errors import RequestRefusedError
 
 R = TypeVar("R")
 _MOST_SHOWN: Final = 20
@@ -67,12 +68,12 @@ class ConnectOperations:
         return {name: {part: parts[part](name) for part in chosen} for name in self.names()}
 
     def create(self, name: str, config: Mapping[str, str], initial: str | None) -> dict[str, Any]:
-        """POST /connectors. Raises `RestError` 400 and 409."""
+        """POST /connectors. Raises `RequestRefusedError` 400 and 409."""
         config = self._valid(name, config)
         target = None
         if initial is not None:
             if initial not in TargetState.__members__:
-                raise RestError(400, f"initial_state {initial[:100]} is none of {', '.join(TargetState)}")
+                raise RequestRefusedError(400, f"initial_state {initial[:100]} is none of {', '.join(TargetState)}")
             target = TargetState(initial)
         self._decide(lambda state: (None, decide_create(state, name, config, target)))
         return self.info(name)
@@ -105,17 +106,11 @@ class ConnectOperations:
         """GET /connectors/{name}."""
         config, count = self._configs(lambda state: (dict(state.require(name)), len(state.task_configs(name))))
         tasks = [{"connector": name, "task": number} for number in range(count)]
-        return {"name": name, "config": config, "tasks": tasks, "type": self._kind(config)}
+        return {"name": name, "config": config, "tasks": tasks, "type": self.shared.plugins.kind_of(config)}
 
     def status(self, name: str) -> dict[str, Any]:
         """GET /connectors/{name}/status."""
-        config, count = self._configs(lambda state: (dict(state.require(name)), len(state.task_configs(name))))
-
-        def found(state: StatusState) -> tuple[Any, list[Any]]:
-            return state.of(name, None).as_json(), [state.of(name, task).as_json() for task in range(count)]
-
-        connector, tasks = self._statuses(found)
-        return {"name": name, "connector": connector, "tasks": tasks, "type": self._kind(config)}
+        return status_json(self.shared.connectors.describe_one(name), self.shared.plugins)
 
     def tasks(self, name: str) -> list[dict[str, Any]]:
         """GET /connectors/{name}/tasks."""
@@ -124,8 +119,7 @@ class ConnectOperations:
 
     def task_status(self, name: str, task: int) -> dict[str, Any]:
         """GET /connectors/{name}/tasks/{task}/status."""
-        if task >= self._configs(lambda state: len(state.task_configs(name))):
-            raise task_not_found(name, task)
+        self._configs(lambda state: state.require_task(name, task))
         return self._statuses(lambda state: state.of(name, task).as_json())
 
     def aim(self, name: str, target: TargetState) -> None:
@@ -156,14 +150,14 @@ class ConnectOperations:
     def topics(self, name: str) -> dict[str, Any]:
         """GET /connectors/{name}/topics (KIP-558)."""
         if not self.shared.settings.tracks_topics:
-            raise RestError(403, "Topic tracking is disabled.")
+            raise RequestRefusedError(403, "Topic tracking is disabled.")
         self.config(name)
         return {name: {"topics": self._statuses(lambda state: sorted(state.topics.get(name, ())))}}
 
     def reset_topics(self, name: str) -> None:
         """PUT /connectors/{name}/topics/reset."""
         if not (self.shared.settings.tracks_topics and self.shared.settings.resets_topics):
-            raise RestError(403, "Topic tracking reset is disabled.")
+            raise RequestRefusedError(403, "Topic tracking reset is disabled.")
         self._forget_topics(name, self.topics(name)[name]["topics"])
 
     def _forget_topics(self, name: str, topics: Sequence[str]) -> None:
@@ -177,50 +171,50 @@ class ConnectOperations:
         named = config.get("connector.class")
         plugin = self.plugin(plugin_name)
         if named is not None and self.plugin(named) is not plugin:
-            raise RestError(
+            raise RequestRefusedError(
                 400, f"Included connector type {named[:200]} does not match request type {plugin_name[:200]}"
             )
         definition, values = self._validated(plugin, config)
         return validation_json(named or plugin.names[0], definition, values)
 
     def plugin(self, name: str) -> type[Connector]:
-        """A connector's plugin. Raises `RestError` 404."""
+        """A connector's plugin. Raises `RequestRefusedError` 404."""
         try:
             return self.shared.plugins.connector(name)
         except ConnectConfigError as error:
-            raise RestError(404, str(error)) from None
+            raise RequestRefusedError(404, str(error)) from None
 
     # --- shared -------------------------------------------------------------------------------------------------
 
     def require_ready(self) -> None:
-        """Refuse what running workers are asked for while they find out what they run. Raises `RestError` 409."""
+        """Refuse what needs running workers while they learn what they run. Raises `RequestRefusedError` 409."""
         if self.worker.rebalancing:
-            raise RestError(
+            raise RequestRefusedError(
                 409,
                 "Cannot complete request momentarily due to a rebalance: this worker learns what it is to run. Send the"
                 " request again.",
             )
 
     def _valid(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
-        """A configuration with its name. Raises `RestError` 400 with all that is wrong."""
+        """A configuration with its name. Raises `RequestRefusedError` 400 with all that is wrong."""
         config = {**given, "name": given.get("name", name)}
         if config["name"] != name:
-            raise RestError(
+            raise RequestRefusedError(
                 400,
                 f"Connector name configuration ({config['name'][:200]}) doesn't match connector name in the URL"
                 f" ({name[:200]})",
             )
         if "connector.class" not in config:
-            raise RestError(400, "Connector config {name=" + name[:200] + "} contains no connector type")
+            raise RequestRefusedError(400, "Connector config {name=" + name[:200] + "} contains no connector type")
         try:
             plugin = self.shared.plugins.connector(config["connector.class"])
         except ConnectConfigError as error:
-            raise RestError(400, str(error)) from None
+            raise RequestRefusedError(400, str(error)) from None
         _, values = self._validated(plugin, config)
         errors = [error for value in values for error in value.errors]
         if errors:
             shown = "\n".join(errors[:_MOST_SHOWN])
-            raise RestError(
+            raise RequestRefusedError(
                 400,
                 f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{shown}\nYou"
                 " can also find the above list of errors at the endpoint"
@@ -248,12 +242,6 @@ class ConnectOperations:
             value.recommended = hidden_in(value.recommended, hide)
         return definition, values
 
-    def _kind(self, config: Mapping[str, str]) -> str:
-        try:
-            return kind_of(self.shared.plugins.connector(config.get("connector.class", "")))
-        except ConnectConfigError:
-            return "unknown"
-
     def _configs(self, at: Callable[[ConfigState], R]) -> R:
         return self.shared.configs.look(at)
 
@@ -268,6 +256,16 @@ class ConnectOperations:
         response = self.shared.configs.decide(as_rows)
         self.worker.wake()
         return response
+
+
+def status_json(connector: ConnectorDescription, plugins: Plugins) -> dict[str, Any]:
+    """What the API says of a connector's status."""
+    return {
+        "name": connector.name,
+        "connector": connector.status.as_json(),
+        "tasks": [status.as_json() for status in connector.tasks],
+        "type": plugins.kind_of(connector.config),
+    }
 
 
 def _put_over(

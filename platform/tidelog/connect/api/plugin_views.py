@@ -8,9 +8,9 @@ from tidelog.connect.config.definition import ConfigDef
 from tidelog.connect.config.values import ConnectConfigError
 from tidelog.connect.converters.table import CONVERTERS, converter_plugin
 from tidelog.connect.runtime.plugins import definition_of, kind_of
-from tidelog.connect.store.configs import decide_logger
-from tidelog.connect.store.errors import RestError
 from tidelog.connect.transforms.plugins import PREDICATES, TRANSFORMATIONS
+from tidelog.operations.connector_configs import decide_logger
+from tidelog.server.errors import RequestRefusedError
 
 # log4j's names of levels, by Python's.
 _LEVELS: Final = {
@@ -75,15 +75,15 @@ class LoggerViews:
     def one(self, name: str) -> dict[str, Any]:
         """GET /admin/loggers/{name}."""
         if name != ROOT and name not in logging.Logger.manager.loggerDict:
-            raise RestError(404, f"Logger {name[:200]} not found.")
+            raise RequestRefusedError(404, f"Logger {name[:200]} not found.")
         return self._view(name)
 
     def set(self, name: str, level: Any, scope: str) -> list[str] | None:
         """PUT /admin/loggers/{name}: the loggers whose level changed; None where all workers are to change it."""
         if not isinstance(level, str):
-            raise RestError(400, "Desired 'level' parameter was not specified in request.")
+            raise RequestRefusedError(400, "Desired 'level' parameter was not specified in request.")
         if level.upper() not in _LEVELS:
-            raise RestError(404, f"invalid log level '{level[:100]}'.")
+            raise RequestRefusedError(404, f"invalid log level '{level[:100]}'.")
         if scope == "cluster":
             record = decide_logger("" if name == ROOT else name, logging.getLevelName(_LEVELS[level.upper()]))
             self._operations.shared.configs.decide(lambda _: (None, [one.bytes() for one in record]))

@@ -8,8 +8,12 @@ from starlette.requests import Request
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.routes import RestCall, rest_routes
 from tidelog.connect.data.errors import ConnectError
-from tidelog.connect.store.errors import RestError
 from tidelog.log.base.errors import TidelogError
+from tidelog.operations.connector_configs import (
+    ConnectorExistsError,
+    ConnectorNotFoundError,
+    ConnectorTaskNotFoundError,
+)
 from tidelog.server.app import App, HttpRefusal, Refusals, by_status
 from tidelog.server.connections import HttpBounds
 from tidelog.server.errors import RequestRefusedError
@@ -31,7 +35,9 @@ class RestApp(App[RestCall]):
     logger: ClassVar[logging.Logger] = _LOG
     rights_first: ClassVar[bool] = True
     refusals: ClassVar[Refusals] = (
-        ((RestError, RequestRefusedError), by_status),
+        (RequestRefusedError, by_status),
+        ((ConnectorNotFoundError, ConnectorTaskNotFoundError), lambda error: HttpRefusal(404, str(error))),
+        (ConnectorExistsError, lambda error: HttpRefusal(409, str(error))),
         (ConnectError, lambda error: HttpRefusal(400, str(error))),
         (TidelogError, _failed_in_store),
     )

@@ -12,8 +12,8 @@ from tidelog.connect.api.rest_app import RestApp
 from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.health import all_troubles, health_of
 from tidelog.log.lake import Lake
+from tidelog.operations.connector_health import all_troubles, unwell
 from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
@@ -87,9 +87,4 @@ class ConnectServer(HttpServer):
 
     def troubles(self) -> list[str]:
         """What is not well with the lake's connectors, in words, as the topics of its workers say."""
-        shared = self.worker.shared
-        return shared.configs.look(
-            lambda configs: shared.statuses.look(
-                lambda statuses: list(all_troubles(health_of(configs, statuses, None)))
-            )
-        )
+        return list(all_troubles(unwell(self.worker.shared.connectors.describe(), None)))

@@ -13,14 +13,17 @@ from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.connect.api.offset_operations import OffsetOperations, Pairs
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.plugin_views import LoggerViews, plugin_config, plugins
-from tidelog.connect.store.configs import TargetState
-from tidelog.connect.store.errors import RestError
+from tidelog.operations.connector_configs import TargetState
+from tidelog.server.errors import RequestRefusedError
 from tidelog.server.routes import Answer, HttpCall, Route
 
 
 @dataclass(frozen=True, slots=True)
 class OnCluster:
-    """The right to do it to the cluster; None: every client that is logged in has it. Raises `RestError` 403."""
+    """The right to do it to the cluster; None: each client that is logged in has it.
+
+    Raises `RequestRefusedError` 403.
+    """
 
     operation: AclOperation | None
 
@@ -28,7 +31,7 @@ class OnCluster:
         """Refuse a client that has not got it."""
         may, operation = call.client.may, self.operation
         if may is not None and operation is not None and not may(operation, AclResource.CLUSTER, CLUSTER_NAME):
-            raise RestError(403, f"User is denied operation {operation.name} on the cluster.")
+            raise RequestRefusedError(403, f"User is denied operation {operation.name} on the cluster.")
 
 
 _ALL: Final = OnCluster(None)
@@ -48,10 +51,10 @@ class RestCall(HttpCall):
         return self.variables["name"]
 
     def task(self) -> int:
-        """The task's number. Raises `RestError` 404 for what is none."""
+        """The task's number. Raises `RequestRefusedError` 404 for what is none."""
         text = self.variables["task"]
         if not (text.isascii() and text.isdigit() and len(text) < 10):
-            raise RestError(404, "HTTP 404 Not Found")
+            raise RequestRefusedError(404, "HTTP 404 Not Found")
         return int(text)
 
     def flag(self, name: str, default: bool = False) -> bool:
@@ -60,9 +63,9 @@ class RestCall(HttpCall):
         return default if not found else found[-1].lower() == "true"
 
     def object(self) -> dict[str, Any]:
-        """The body as an object. Raises `RestError` 400."""
+        """The body as an object. Raises `RequestRefusedError` 400."""
         if not isinstance(self.body, dict):
-            raise RestError(400, "The request's body must be a JSON object.")
+            raise RequestRefusedError(400, "The request's body must be a JSON object.")
         return self.body
 
     def config(self) -> dict[str, str]:
@@ -73,12 +76,12 @@ class RestCall(HttpCall):
 def texts(found: Mapping[str, Any]) -> dict[str, str | None]:
     """A configuration's values as texts; numbers and booleans are taken as Connect takes them.
 
-    Raises `RestError` 400 for lists and objects.
+    Raises `RequestRefusedError` 400 for lists and objects.
     """
     said: dict[str, str | None] = {}
     for key, value in found.items():
         if isinstance(value, (list, dict)):
-            raise RestError(400, f"The value of {key[:100]} must be a text, not a list or an object.")
+            raise RequestRefusedError(400, f"The value of {key[:100]} must be a text, not a list or an object.")
         said[key] = ("true" if value else "false") if isinstance(value, bool) else None if value is None else str(value)
     return said
 
@@ -139,13 +142,15 @@ def _created(do: ConnectOperations, call: RestCall) -> Answer:
     body = call.object()
     name, config, initial = body.get("name"), body.get("config"), body.get("initial_state")
     if not isinstance(config, dict):
-        raise RestError(400, "The request's body must have the connector's configuration as an object, `config`.")
+        raise RequestRefusedError(
+            400, "The request's body must have the connector's configuration as an object, `config`."
+        )
     given = {key: value for key, value in texts(config).items() if value is not None}
     name = given.get("name", "") if name is None else name
     if not isinstance(name, str) or not name.strip():
-        raise RestError(400, "The request's body must have the connector's name, `name`.")
+        raise RequestRefusedError(400, "The request's body must have the connector's name, `name`.")
     if initial is not None and not isinstance(initial, str):
-        raise RestError(400, f"initial_state is a text: {', '.join(TargetState)}.")
+        raise RequestRefusedError(400, f"initial_state is a text: {', '.join(TargetState)}.")
     return Answer(201, do.create(name.strip(), given, initial), _location(name.strip()))
 
 
@@ -185,15 +190,17 @@ def _done(status: int, act: Callable[[], None]) -> Answer:
 
 
 def pairs_of(call: RestCall) -> Pairs:
-    """The offsets of a PATCH. Raises `RestError` 400."""
+    """The offsets of a PATCH. Raises `RequestRefusedError` 400."""
     listed = call.object().get("offsets")
     if not isinstance(listed, list) or not listed:
-        raise RestError(400, "Partitions / offsets need to be provided for an alter offsets request")
+        raise RequestRefusedError(400, "Partitions / offsets need to be provided for an alter offsets request")
     found = []
     for one in listed:
         partition = one.get("partition") if isinstance(one, dict) else None
         offset = one.get("offset") if isinstance(one, dict) else None
         if not isinstance(partition, dict) or not (offset is None or isinstance(offset, dict)):
-            raise RestError(400, "Each of `offsets` has a `partition`, an object, and an `offset`, an object or null.")
+            raise RequestRefusedError(
+                400, "Each of `offsets` has a `partition`, an object, and an `offset`, an object or null."
+            )
         found.append((partition, offset))
     return found

@@ -7,7 +7,7 @@ exist in the group's records alone.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tidelog.connect.store.configs import ConfigState, RestartRequest, TargetState
+from tidelog.operations.connector_configs import ConfigState, RestartRequest, TargetState
 
 # A connector's name, and a task's number or None for the connector itself.
 Unit = tuple[str, int | None]

@@ -21,11 +21,11 @@ from tidelog.connect.runtime.runs import UnitRun
 from tidelog.connect.runtime.shared import WorkerShared
 from tidelog.connect.runtime.task_runs import SourceTaskRun
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.configs import ConfigState, TargetState
-from tidelog.connect.store.statuses import RunState
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.lake import Lake
+from tidelog.operations.connector_configs import ConfigState, TargetState
+from tidelog.operations.connector_statuses import RunState
 
 logger = logging.getLogger("tidelog.connect")
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from tidelog.connect.group.units import Unit, topic_of, unit_of
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.health import CLIENT
 from tidelog.groups.member.events import COOPERATIVE, Assigned, Failed, Lost, MemberConfig, Revoke
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.membership import Membership
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
+from tidelog.operations.connector_health import CLIENT
 
 
 class WorkerGroup:

@@ -7,9 +7,9 @@ from typing import Final
 from tidelog.connect.runtime.task_runs import SinkTaskRun, SourceTaskRun, TaskRun
 from tidelog.connect.spi.applications import ApplicationPhase, ApplicationTask
 from tidelog.connect.spi.connectors import Connector, SinkConnector, SourceConnector
-from tidelog.connect.store.configs import TargetState
-from tidelog.connect.store.statuses import RunState
 from tidelog.log.lake import Lake
+from tidelog.operations.connector_configs import TargetState
+from tidelog.operations.connector_statuses import RunState
 
 logger = logging.getLogger("tidelog.connect")
 

@@ -9,8 +9,8 @@ from tidelog.connect.runtime.plugins import validated
 from tidelog.connect.runtime.runs import UnitRun
 from tidelog.connect.runtime.shared import WorkerShared
 from tidelog.connect.spi.connectors import SinkConnector, SourceConnector
-from tidelog.connect.store.configs import TargetState, decide_tasks
-from tidelog.connect.store.statuses import RunState
+from tidelog.operations.connector_configs import TargetState, decide_tasks
+from tidelog.operations.connector_statuses import RunState
 from tidelog.transactions.manager import TransactionManager
 
 logger = logging.getLogger("tidelog.connect")

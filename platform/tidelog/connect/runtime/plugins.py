@@ -74,6 +74,13 @@ class Plugins:
             f" connectors are: {known}.{lacking}{nearest_to(wanted, self._loaded())}"
         )
 
+    def kind_of(self, config: RawConfig) -> str:
+        """ "source" or "sink", as a configuration's class is; "unknown" where no such connector is here."""
+        try:
+            return kind_of(self.connector(config.get("connector.class", "")))
+        except ConnectConfigError:
+            return "unknown"
+
     def _loaded(self) -> list[type[Connector]]:
         if self._found is None:
             found: list[type[Connector]] = list(self._classes)

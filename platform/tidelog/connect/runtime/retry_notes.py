@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from tidelog.connect.store.statuses import RunState
+from tidelog.operations.connector_statuses import RunState
 
 logger = logging.getLogger("tidelog.connect")
 

@@ -6,8 +6,8 @@ import traceback
 from abc import ABC, abstractmethod
 
 from tidelog.connect.runtime.shared import WorkerShared
-from tidelog.connect.store.configs import TargetState
-from tidelog.connect.store.statuses import RunState
+from tidelog.operations.connector_configs import TargetState
+from tidelog.operations.connector_statuses import RunState
 
 logger = logging.getLogger("tidelog.connect")
 

@@ -5,11 +5,11 @@ import threading
 from tidelog.connect.config.providers import ConfigProviders
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.configs import ConfigState
 from tidelog.connect.store.offsets import OffsetState
-from tidelog.connect.store.statuses import RunState, RunStatus, StatusState, status_key, topic_record
-from tidelog.connect.store.topics import workers_topic
 from tidelog.log.lake import Lake
+from tidelog.operations.connector_configs import ConfigState
+from tidelog.operations.connector_statuses import RunState, RunStatus, StatusState, status_key, topic_record
+from tidelog.operations.connectors import Connectors, workers_topic
 
 
 class WorkerShared:
@@ -24,6 +24,7 @@ class WorkerShared:
         self.configs = workers_topic(lake, settings.config_topic, 1, ConfigState, ordered=True)
         self.statuses = workers_topic(lake, settings.status_topic, settings.status_partitions, StatusState)
         self.offsets = workers_topic(lake, settings.offset_topic, settings.offset_partitions, OffsetState)
+        self.connectors = Connectors(self.configs, self.statuses)
         self.generation = 0
         self._tracking = threading.Lock()
         self._tracked: set[tuple[str, str]] = set()

@@ -21,8 +21,8 @@ from tidelog.connect.runtime.topic_creation import creation_groups, ensure_sourc
 from tidelog.connect.spi.connectors import Connector, SinkConnector, SourceConnector
 from tidelog.connect.spi.sinks import SinkTask
 from tidelog.connect.spi.sources import SourceTask
-from tidelog.connect.store.configs import TargetState
-from tidelog.connect.store.statuses import RunState
+from tidelog.operations.connector_configs import TargetState
+from tidelog.operations.connector_statuses import RunState
 
 logger = logging.getLogger("tidelog.connect")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tidelog.connect.config.definition import ConfigDef, Importance
 from tidelog.connect.config.validators import between, one_of
 from tidelog.connect.config.values import ConfigKind, ConnectConfigError
+from tidelog.operations.connectors import CONFIGS, STATUSES
 
 _LOW = Importance.LOW
 # How many Spark applications a worker runs at most; further ones wait.
@@ -14,11 +15,11 @@ SPARK_LIMIT_DEFAULT = 2
 WORKER_KEYS = (
     ConfigDef()
     .define("group.id", ConfigKind.STRING, "connect-cluster", Importance.HIGH, "Which workers share connectors.")
-    .define("config.storage.topic", ConfigKind.STRING, "connect-configs", _LOW, "The topic of configurations.")
+    .define("config.storage.topic", ConfigKind.STRING, CONFIGS, _LOW, "The topic of configurations.")
     .define("offset.storage.topic", ConfigKind.STRING, "connect-offsets", _LOW, "The topic of source offsets.")
     .define("offset.storage.partitions", ConfigKind.INT, 1, _LOW,
             "Its partitions: a flush writes a file to each that it has offsets for.", validator=between(1))
-    .define("status.storage.topic", ConfigKind.STRING, "connect-status", _LOW, "The topic of statuses.")
+    .define("status.storage.topic", ConfigKind.STRING, STATUSES, _LOW, "The topic of statuses.")
     .define("status.storage.partitions", ConfigKind.INT, 5, _LOW, "Its partitions.", validator=between(1))
     .define("exactly.once.source.support", ConfigKind.STRING, "enabled", _LOW,
             "Whether a source's records and offsets are one transaction.", validator=one_of("enabled", "disabled"))
@@ -45,10 +46,10 @@ class WorkerSettings:
     """A worker's configuration; times in seconds. `properties`: as given, for converters."""
 
     group_id: str = "connect-cluster"
-    config_topic: str = "connect-configs"
+    config_topic: str = CONFIGS
     offset_topic: str = "connect-offsets"
     offset_partitions: int = 1
-    status_topic: str = "connect-status"
+    status_topic: str = STATUSES
     status_partitions: int = 5
     exactly_once: bool = True
     flush_interval_s: float = 10.0

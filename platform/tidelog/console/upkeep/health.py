@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from tidelog.check.lake import check_lake
-from tidelog.connect.store.health import connector_health
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.console import Console
 from tidelog.console.base.errors import bad
@@ -50,10 +49,7 @@ class ConsoleDoctor:
                     return Lake(lake.uri, False, storage=storage, clock=lake.clock)
 
                 tried = not self._console.settings.read_only
-                facts = gather(
-                    lake.uri, lambda: lake.storage, opened, lake.clock, lake.ids, try_store=tried,
-                    connectors=connector_health,
-                )  # fmt: skip
+                facts = gather(lake.uri, lambda: lake.storage, opened, lake.clock, lake.ids, try_store=tried)
                 self._found = [asdict(diagnosis) for diagnosis in examined(facts)]
                 self._found_s = now_s
             return self._found

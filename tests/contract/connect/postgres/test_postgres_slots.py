@@ -8,7 +8,7 @@ from support.postgres_sources import SourceRun, config_of, fresh_database
 from support.waiting import eventually
 
 from tidelog.connect.connectors.postgres.slots import slot_health
-from tidelog.connect.store.health import CONFIGS
+from tidelog.operations.connectors import CONFIGS
 
 _TABLE = "CREATE TABLE items (id integer PRIMARY KEY)"
 

@@ -9,11 +9,9 @@ from tidelog.connect.connectors.postgres.connector import PostgresConnector
 from tidelog.connect.connectors.postgres.database import Database
 from tidelog.connect.connectors.postgres.settings import PostgresSettings, read_settings
 from tidelog.connect.data.errors import ConnectError
-from tidelog.connect.store.configs import ConfigState
-from tidelog.connect.store.health import CONFIGS
-from tidelog.connect.store.topics import workers_topic
 from tidelog.log.lake import Lake
-from tidelog.operations.connectors import SlotHealth
+from tidelog.operations.connector_health import SlotHealth
+from tidelog.operations.connectors import connectors_of
 
 _SLOTS: Final = (
     "SELECT slot_name, active, COALESCE(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint"
@@ -28,17 +26,18 @@ def slot_health(lake: Lake, opened: Opened = Database) -> list[SlotHealth]:
 
     `opened`: connects to a database.
     """
-    if lake.peek(CONFIGS) is None or lake.follows() is not None:
+    if lake.follows() is not None:
         return []
-    configs = workers_topic(lake, CONFIGS, 1, ConfigState, ordered=True).look(lambda state: dict(state.connectors))
-    wanted = {name: config for name, config in configs.items() if config.get("connector.class") in _NAMES}
     databases: dict[str, tuple[PostgresSettings, dict[str, str]]] = {}
     found = []
-    for name, config in sorted(wanted.items()):
+    for connector in connectors_of(lake).describe():
+        if connector.config.get("connector.class") not in _NAMES:
+            continue
+        name = connector.name
         try:
-            settings = _settings(config)
+            settings = _settings(connector.config)
         except ConnectError as error:
-            found.append(SlotHealth(config.get("slot.name", "debezium"), "", name, problem=str(error)))
+            found.append(SlotHealth(connector.config.get("slot.name", "debezium"), "", name, problem=str(error)))
             continue
         databases.setdefault(settings.shown, (settings, {}))[1][settings.slot] = name
     for shown, (settings, slots) in databases.items():

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from tidelog.connect.store.errors import RestError, connector_not_found, task_not_found
+from tidelog.log.base.errors import TidelogError
 
 _CONNECTOR: Final = "connector-"
 _COMMIT: Final = "commit-"
@@ -25,6 +25,18 @@ _TARGET: Final = "target-state-"
 _RESTART: Final = "restart-connector-"
 _LOGGER: Final = "logger-cluster-"
 _TASK: Final = re.compile(r"task-(.+)-([0-9]{1,9})", re.DOTALL)
+
+
+class ConnectorNotFoundError(TidelogError):
+    """No connector has the name."""
+
+
+class ConnectorTaskNotFoundError(TidelogError):
+    """The connector has no task of the number."""
+
+
+class ConnectorExistsError(TidelogError):
+    """Another connector has the name."""
 
 
 class TargetState(StrEnum):
@@ -149,15 +161,20 @@ class ConfigState:
     # --- what is in it ------------------------------------------------------------------------------------------
 
     def require(self, name: str) -> dict[str, str]:
-        """A connector's configuration. Raises `RestError` 404."""
+        """A connector's configuration. Raises `ConnectorNotFoundError`."""
         if name not in self.connectors:
-            raise connector_not_found(name)
+            raise ConnectorNotFoundError(f"Connector {name} not found")
         return self.connectors[name]
 
     def task_configs(self, name: str) -> list[dict[str, str]]:
-        """The configurations of a connector's tasks, [] before it has any. Raises `RestError` 404."""
+        """The configurations of a connector's tasks, [] before it has any. Raises `ConnectorNotFoundError`."""
         self.require(name)
         return self.tasks.get(name, [])
+
+    def require_task(self, name: str, task: int) -> None:
+        """Refuse a task that a connector does not have. Raises as `require`, and `ConnectorTaskNotFoundError`."""
+        if task >= len(self.task_configs(name)):
+            raise ConnectorTaskNotFoundError(f"Task {name}-{task} not found")
 
     def current_tasks(self, name: str) -> list[dict[str, str]]:
         """The tasks that are of the connector's present configuration, and are to run: none of a stopped one."""
@@ -195,9 +212,9 @@ Records = Sequence[ConfigRecord]
 def decide_create(
     state: ConfigState, name: str, config: Mapping[str, str], initial: TargetState | None = None
 ) -> Records:
-    """A new connector, in its first state (KIP-980). Raises `RestError` 409 for a name that is taken."""
+    """A new connector, in its first state (KIP-980). Raises `ConnectorExistsError`."""
     if name in state.connectors:
-        raise RestError(409, f"Connector {name} already exists")
+        raise ConnectorExistsError(f"Connector {name} already exists")
     target = initial or TargetState.STARTED
     return [*_target_records(name, target), ConfigRecord(_CONNECTOR + name, {"properties": dict(config)})]
 
@@ -234,10 +251,10 @@ def decide_target(state: ConfigState, name: str, target: TargetState) -> Records
 def decide_restart(
     state: ConfigState, name: str, *, include_tasks: bool, only_failed: bool, task: int | None = None
 ) -> Records:
-    """Restart a connector, its tasks with it, or one task. Raises `RestError` 404."""
-    if task is not None and task >= len(state.task_configs(name)):
-        raise task_not_found(name, task)
+    """Restart a connector, its tasks with it, or one task. Raises as `ConfigState.require` and `require_task`."""
     state.require(name)
+    if task is not None:
+        state.require_task(name, task)
     value = {"include-tasks": include_tasks, "only-failed": only_failed}
     return [ConfigRecord(_RESTART + name, value if task is None else {**value, "task": task})]
 
