@@ -25,7 +25,6 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/connect/connectors/jdbc/sink_keys.py": "a connector's keys, as the other connectors have them",
     "platform/tidelog/server/request_ids.py": "ids of requests, apart from starting and stopping servers",
     "platform/tidelog/connect/connectors/spark/supervision.py": "rules of restarts, without processes",
-    "platform/tidelog/connect/transforms/field_path.py": "the syntax of paths (KIP-821), apart from records",
     "platform/tidelog/cli/broker/views.py": "how brokers are shown, apart from commands, as in other families",
     "platform/tidelog/console/beside/brokers.py": "one kind of what runs beside a lake, as the other modules there",
     "platform/tidelog/console/beside/connectors.py": "one kind of what runs beside a lake, as the other modules there",

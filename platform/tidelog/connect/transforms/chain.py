@@ -9,7 +9,7 @@ from tidelog.connect.config.validators import one_of
 from tidelog.connect.config.values import ConfigKind, ConnectConfigError
 from tidelog.connect.transforms.base import R, Transformation
 from tidelog.connect.transforms.plugins import PREDICATES, TRANSFORMATIONS, PredicatePlugin, TransformPlugin
-from tidelog.connect.transforms.predicates import RecordPredicate
+from tidelog.connect.transforms.routing import RecordPredicate
 
 P = TypeVar("P")
 _TRANSFORMS: Final = "Transforms"

@@ -7,15 +7,10 @@ from typing import Any, Final
 from tidelog.connect.config.definition import REQUIRED, ConfigDef, Importance, Validator
 from tidelog.connect.config.validators import all_of, non_empty, one_of, read_by
 from tidelog.connect.config.values import ConfigKind, ConnectConfigError, invalid_value
-from tidelog.connect.transforms.base import RecordSide, Transformation
-from tidelog.connect.transforms.casts import OUTPUTS, Cast
+from tidelog.connect.transforms.base import V1, V2, RecordSide, Transformation, path_steps
 from tidelog.connect.transforms.date_patterns import DatePattern
-from tidelog.connect.transforms.field_path import V1, V2, path_steps
-from tidelog.connect.transforms.fields import ExtractField, HoistField, InsertField, ReplaceField, ValueToKey
-from tidelog.connect.transforms.flattening import Flatten
-from tidelog.connect.transforms.headers import DropHeaders, HeaderFrom, InsertHeader
-from tidelog.connect.transforms.literals import parsed_literal
-from tidelog.connect.transforms.masks import MaskField
+from tidelog.connect.transforms.fields import ExtractField, Flatten, HoistField, InsertField, ReplaceField, ValueToKey
+from tidelog.connect.transforms.headers import DropHeaders, HeaderFrom, InsertHeader, parsed_literal
 from tidelog.connect.transforms.new_record_state import (
     MODES,
     OLDER_MODES,
@@ -23,16 +18,20 @@ from tidelog.connect.transforms.new_record_state import (
     EnvelopeField,
     NewRecordState,
 )
-from tidelog.connect.transforms.predicates import HasHeaderKey, RecordIsTombstone, RecordPredicate, TopicNameMatches
 from tidelog.connect.transforms.routing import (
     Filter,
+    HasHeaderKey,
+    RecordIsTombstone,
+    RecordPredicate,
     RegexRouter,
     SetSchemaMetadata,
     TimestampRouter,
+    TopicNameMatches,
     java_pattern,
     java_replacement,
 )
 from tidelog.connect.transforms.timestamps import PRECISIONS, TARGETS, TimestampConverter
+from tidelog.connect.transforms.values import OUTPUTS, Cast, MaskField
 
 _PACKAGE: Final = "org.apache.kafka.connect.transforms."
 _DEBEZIUM: Final = "io.debezium.transforms."

@@ -1,10 +1,11 @@
-"""Transformations of topics' names and of schemas' names, and Filter, which drops records."""
+"""Transformations of topics' and schemas' names, Filter, and predicates: which records others get (KIP-585)."""
 
 import re
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from tidelog.connect.data.errors import DataError
+from tidelog.connect.data.records import ConnectRecord
 from tidelog.connect.data.schema import SchemaType
 from tidelog.connect.transforms.base import R, RecordSide, cached, field_of
 from tidelog.connect.transforms.date_patterns import DatePattern
@@ -98,3 +99,40 @@ class SetSchemaMetadata:
         if schema.type is SchemaType.STRUCT and value is not None:
             value = {one.name: field_of(value, one, with_default=self._replace_null) for one in schema.fields}
         return self._side.put(record, self._schema(schema), value)
+
+
+class RecordPredicate(Protocol):
+    """A condition on records."""
+
+    def holds(self, record: ConnectRecord, /) -> bool:
+        """Whether the condition holds."""
+
+
+class TopicNameMatches:
+    """Records of topics whose whole name an expression matches."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+
+    def holds(self, record: ConnectRecord, /) -> bool:
+        """Whether the topic's name matches."""
+        return record.topic is not None and self._pattern.fullmatch(record.topic) is not None
+
+
+class HasHeaderKey:
+    """Records with at least one header of a name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def holds(self, record: ConnectRecord, /) -> bool:
+        """Whether there is such a header."""
+        return any(header.key == self._name for header in record.headers)
+
+
+class RecordIsTombstone:
+    """Records whose value is null."""
+
+    def holds(self, record: ConnectRecord, /) -> bool:
+        """Whether the value is null."""
+        return record.value is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.connect.transforms.field_path import V2, path_steps
+from tidelog.connect.transforms.base import V2, path_steps
 
 # (path, its steps in version 2)
 ROWS = [
