@@ -11,7 +11,7 @@ from support.connect_records import sink_record
 from support.connect_tasks import started_sink
 
 from tidelog.connect.config.values import ConnectConfigError
-from tidelog.connect.connectors.delta.sink import DeltaSink, storage_options
+from tidelog.connect.connectors.delta_sink import DeltaSink, storage_options
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
 from tidelog.connect.data.schema import (
     FLOAT64,
@@ -66,7 +66,7 @@ def test_a_commit_has_rows_and_offsets_together(tmp_path, crash, monkeypatch):
     task.put([change(0, 0)])
     if crash == "before the commit":
         monkeypatch.setattr(
-            "tidelog.connect.connectors.delta.sink.write_deltalake", lambda *_, **__: (_ for _ in ()).throw(SystemExit)
+            "tidelog.connect.connectors.delta_sink.write_deltalake", lambda *_, **__: (_ for _ in ()).throw(SystemExit)
         )
         with pytest.raises(SystemExit):
             task.put([change(1, 1)])

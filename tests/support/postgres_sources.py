@@ -18,7 +18,7 @@ import orjson
 from support.debezium_runs import PREFIX, statements
 from support.postgres import Postgres
 
-from tidelog.connect.connectors.postgres.task import PostgresTask
+from tidelog.connect.connectors.postgres.connector import PostgresTask
 from tidelog.connect.converters.json_converter import JsonConverter
 from tidelog.connect.data.packed import PackedRecord
 from tidelog.connect.data.records import SourceRecord

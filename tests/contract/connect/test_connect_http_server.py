@@ -14,7 +14,7 @@ from support.waiting import eventually
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.group_offsets import committed_offsets
+from tidelog.connect.store.offsets import committed_offsets
 from tidelog.log.lake import Lake
 
 

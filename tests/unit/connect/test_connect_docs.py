@@ -7,7 +7,7 @@ from support.connect_records import sink_record
 from support.debezium_runs import KEPT
 from support.pages import blocks
 
-from tidelog.connect.connectors.delta.changes import change_of
+from tidelog.connect.connectors.delta_changes import change_of
 from tidelog.connect.converters.json_converter import JsonConverter
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.transforms.chain import apply_chain, chain_of

@@ -7,8 +7,7 @@ from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.runtime.connector_runs import fence
 from tidelog.connect.spi.connectors import SinkConnector, SourceConnector
-from tidelog.connect.store.group_offsets import committed_offsets, set_offsets
-from tidelog.connect.store.offsets import offset_record
+from tidelog.connect.store.offsets import committed_offsets, offset_record, set_offsets
 from tidelog.log.base.errors import TidelogError
 from tidelog.operations.connector_configs import TargetState
 from tidelog.operations.connector_statuses import RunState

@@ -22,7 +22,7 @@ CONNECTORS: Final[tuple[str, ...]] = (
     f"{_OWN}files.folder_sink:FolderSink",
     f"{_OWN}jdbc.source:JdbcSource",
     f"{_OWN}jdbc.sink:JdbcSinkConnector",
-    f"{_OWN}delta.sink:DeltaSink",
+    f"{_OWN}delta_sink:DeltaSink",
     f"{_OWN}http_sink:HttpSink",
     f"{_OWN}spark.application:SparkApplication",
     f"{_OWN}spark.delta_sink:SparkDeltaSink",

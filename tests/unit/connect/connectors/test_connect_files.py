@@ -16,8 +16,7 @@ from support.connect_tasks import StoredOffsets, polled, started_sink, started_s
 from tidelog.connect.config.values import ConnectConfigError
 from tidelog.connect.connectors.files.folder_sink import FolderSink
 from tidelog.connect.connectors.files.folder_source import FolderSource
-from tidelog.connect.connectors.files.lines import LineReader
-from tidelog.connect.connectors.files.stream import FileStreamSink, FileStreamSource
+from tidelog.connect.connectors.files.stream import FileStreamSink, FileStreamSource, LineReader
 from tidelog.connect.data.errors import ConnectError, DataError
 from tidelog.connect.data.schema import INT32, STRING, struct_of, timestamp_schema
 from tidelog.connect.spi.connectors import ExactlyOnceSupport

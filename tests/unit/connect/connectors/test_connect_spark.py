@@ -9,10 +9,8 @@ from support.waiting import eventually
 
 from tidelog.connect.config.values import ConnectConfigError
 from tidelog.connect.connectors.spark.application import SPARK_KEYS, SparkApplication, SparkApplicationTask
-from tidelog.connect.connectors.spark.delta_job import DeltaJob
-from tidelog.connect.connectors.spark.delta_sink import SparkDeltaSink, SparkDeltaTask
-from tidelog.connect.connectors.spark.submission import submission
-from tidelog.connect.connectors.spark.supervision import RestartRule, SparkSlots
+from tidelog.connect.connectors.spark.delta_sink import DeltaJob, SparkDeltaSink, SparkDeltaTask
+from tidelog.connect.connectors.spark.submission import RestartRule, SparkSlots, submission
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.connect.spi.applications import ApplicationPhase

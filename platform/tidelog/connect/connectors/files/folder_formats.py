@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 
 from tidelog.connect.connectors.arrow_values import connect_schema
-from tidelog.connect.connectors.files.lines import FileLine, LineReader
+from tidelog.connect.connectors.files.stream import FileLine, LineReader
 from tidelog.connect.data.errors import ConnectError, DataError
 from tidelog.connect.data.schema import STRING, ConnectSchema, struct_of
 from tidelog.log.base.parquet_checksums import open_parquet

@@ -17,7 +17,7 @@ from tidelog.connect.connectors.jdbc.databases import (
     time_zone,
     written_name,
 )
-from tidelog.connect.connectors.jdbc.sink_keys import SINK_KEYS, pk_errors
+from tidelog.connect.connectors.jdbc.keys import SINK_KEYS, pk_errors
 from tidelog.connect.connectors.jdbc.sink_rows import RowRule, SinkRow, newest, runs_of
 from tidelog.connect.connectors.jdbc.sql_types import sql_type
 from tidelog.connect.data.errors import ConnectError, DataError, RetriableConnectError

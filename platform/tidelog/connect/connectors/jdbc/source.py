@@ -20,8 +20,8 @@ from tidelog.connect.connectors.jdbc.databases import (
     time_zone,
     written_name,
 )
+from tidelog.connect.connectors.jdbc.keys import SOURCE_KEYS, mode_errors
 from tidelog.connect.connectors.jdbc.queries import NewRows, RowOffset, chosen_tables
-from tidelog.connect.connectors.jdbc.source_keys import SOURCE_KEYS, mode_errors
 from tidelog.connect.connectors.jdbc.sql_types import Reader, column_schema, row_schemas
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.data.records import SourceRecord

@@ -13,10 +13,9 @@ from typing import Final
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
-from tidelog.connect.connectors.spark.delta_job import DeltaJob
 from tidelog.connect.connectors.spark.delta_merge import DeltaTxn, TableRule, write_records
-from tidelog.connect.connectors.spark.delta_sink import SPARK_DELTA_KEYS
-from tidelog.connect.store.group_offsets import committed_offsets, set_offsets
+from tidelog.connect.connectors.spark.delta_sink import SPARK_DELTA_KEYS, DeltaJob
+from tidelog.connect.store.offsets import committed_offsets, set_offsets
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 from tidelog.sources.catalog import Catalog

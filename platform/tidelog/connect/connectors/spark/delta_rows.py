@@ -8,9 +8,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from tidelog.connect.connectors.arrow_values import arrow_table
-from tidelog.connect.connectors.delta.changes import KeyedChange, change_of, columns_of
-from tidelog.connect.connectors.spark.delta_job import DeltaJob
-from tidelog.connect.connectors.spark.delta_sink import SPARK_DELTA_KEYS, SparkDeltaSink
+from tidelog.connect.connectors.delta_changes import KeyedChange, change_of, columns_of
+from tidelog.connect.connectors.spark.delta_sink import SPARK_DELTA_KEYS, DeltaJob, SparkDeltaSink
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.records import SinkRecord
 from tidelog.connect.runtime.conversion import Conversion, RawRecord

@@ -1,7 +1,10 @@
 """The Delta sink whose MERGE is Spark's: one supervised application that reads the topics itself."""
 
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final
@@ -9,8 +12,7 @@ from typing import IO, Any, Final
 from tidelog.connect.config.definition import ConfigDef, Importance
 from tidelog.connect.config.validators import between
 from tidelog.connect.config.values import ConfigKind
-from tidelog.connect.connectors.delta.keys import table_keys
-from tidelog.connect.connectors.spark.delta_job import DeltaJob
+from tidelog.connect.connectors.delta_changes import table_keys
 from tidelog.connect.connectors.spark.submission import SparkTask, require_submitter, with_submission_keys
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.spi.applications import ApplicationTaskContext
@@ -27,6 +29,40 @@ SPARK_DELTA_KEYS: Final = with_submission_keys(
     .define("checkpoint.location", ConfigKind.STRING, "", Importance.MEDIUM,
             "The folder or address of the application's checkpoint; in the lake, below __connect, when empty.")
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DeltaJob:
+    """`lake`, `options`: the lake and how its store is reached. `config`: the connector's. `worker`: the worker's
+    properties, whose converters are the default. `group_id`: the consumer group that shows how far the sink is.
+    """
+
+    lake: str
+    options: Mapping[str, str]
+    config: Mapping[str, str]
+    worker: Mapping[str, str]
+    group_id: str
+
+    @property
+    def connector(self) -> str:
+        """The connector's name."""
+        return self.config["name"]
+
+    @cached_property
+    def text(self) -> str:
+        """The job as `of` takes it."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def of(text: str) -> "DeltaJob":
+        """The job of a text."""
+        found: dict[str, Any] = json.loads(text)
+        return DeltaJob(**found)
+
+    @staticmethod
+    def read(path: str) -> "DeltaJob":
+        """The job of a file."""
+        return DeltaJob.of(Path(path).read_text(encoding="utf-8"))
 
 
 class SparkDeltaTask(SparkTask):

@@ -10,8 +10,14 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from tidelog.connect.config.definition import ConfigDef
 from tidelog.connect.config.values import ConnectConfigError
 from tidelog.connect.connectors.arrow_values import arrow_table
-from tidelog.connect.connectors.delta.changes import KeyedChange, change_of, check_growth, columns_of, newest_changes
-from tidelog.connect.connectors.delta.keys import DELTA_KEYS
+from tidelog.connect.connectors.delta_changes import (
+    DELTA_KEYS,
+    KeyedChange,
+    change_of,
+    check_growth,
+    columns_of,
+    newest_changes,
+)
 from tidelog.connect.data.errors import ConnectError, DataError, RetriableConnectError
 from tidelog.connect.data.records import Partition, SinkRecord
 from tidelog.connect.spi.connectors import RawConfig, SinkConnector
