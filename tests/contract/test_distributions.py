@@ -103,7 +103,7 @@ import importlib, pkgutil
 count = 0
 for name in {OF_EXTRAS[extra]!r}:
     package = importlib.import_module(name)
-    for module in pkgutil.walk_packages(package.__path__, name + "."):
+    for module in pkgutil.walk_packages(getattr(package, "__path__", ()), name + "."):
         if module.name not in {IN_SPARK}:
             importlib.import_module(module.name)
         count += 1

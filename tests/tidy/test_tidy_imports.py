@@ -58,6 +58,9 @@ def test_no_family_of_commands_imports_another():
     bad = "from tidelog.cli.serving.plan import BrokerPlan\nfrom tidelog.cli.broker.serving import serve"
     assert [line for line, _ in imports_of_commands(parse(bad, "tidelog.cli.demo.broker"))] == [2]
     assert list(imports_of_commands(parse(bad, "tidelog.cli.broker.commands"))) == []
+    bad = "from tidelog.cli.topics import Name"
+    assert [line for line, _ in imports_of_commands(parse(bad, "tidelog.cli.lakes"))] == [1]
+    assert list(imports_of_commands(parse(bad, "tidelog.cli.main"))) == []
 
 
 def climbing(source):

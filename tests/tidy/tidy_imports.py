@@ -38,11 +38,10 @@ IMPORT_BROKERS: Mapping[str, str] = {
     "tidelog.cli.broker": "starts brokers",
     "tidelog.cli.serving": "reads the settings of brokers, of which servers of HTTP have some",
 }
-# What commands share, of the folders that each family of them has, and why.
+# What commands share, of what each family of them has, and why.
 COMMANDS_SHARE: Mapping[str, str] = {
     "tidelog.cli.records": "how records are written and read, and where their schemas are",
     "tidelog.cli.serving": "how servers are started",
-    "tidelog.cli.topic.broken_topics": "what all commands say of a topic that can't be opened",
 }
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
 
@@ -93,9 +92,9 @@ def imports_of_brokers(source: Source) -> Iterator[tuple[int, str]]:
 
 def imports_of_commands(source: Source) -> Iterator[tuple[int, str]]:
     """Imports by which a family of commands depends on another one."""
-    folder = source.module.rpartition(".")[0]
-    if folder.startswith("tidelog.cli."):
-        own = tuple(f"{name}." for name in (folder, *COMMANDS_SHARE))
+    family = ".".join(source.module.split(".")[:3])
+    if family.startswith("tidelog.cli.") and family != "tidelog.cli.main":
+        own = tuple(f"{name}." for name in (family, *COMMANDS_SHARE))
         for line, name in imports(source):
             if name.startswith("tidelog.cli.") and not f"{name}.".startswith(own):
                 yield line, f"import of {name}: what commands share belongs to a folder that is none's"

@@ -13,6 +13,7 @@ SMALL_MODULE_LINES = 60
 SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/broker/groups/finding.py": "an API about the cluster, beside those about groups",
     "platform/tidelog/cli/consume/metrics.py": "needs prometheus_client, which consuming does not",
+    "platform/tidelog/cli/registry.py": "a command, as the other modules there",
     "platform/tidelog/commands/maintain_metrics.py": "needs prometheus_client, which maintaining does not",
     "platform/tidelog/log/read_on.py": "a rule about time, which topics and tests of what lasts go by",
     "platform/tidelog/check/transactions.py": "a kind of finding, as the other modules of checks",

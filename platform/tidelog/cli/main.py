@@ -11,22 +11,22 @@ from tidelog.cli.access.quotas import quotas
 from tidelog.cli.access.tenants import tenants
 from tidelog.cli.access.users import users
 from tidelog.cli.broker.commands import brokers
-from tidelog.cli.check.command import check
+from tidelog.cli.check import check
 from tidelog.cli.connect.connectors import connectors
 from tidelog.cli.console.command import console
 from tidelog.cli.consume.command import consume
 from tidelog.cli.demo.command import demo
 from tidelog.cli.doctor.command import doctor
 from tidelog.cli.group.commands import groups
-from tidelog.cli.lake_commands import forget, lakes, maintain
-from tidelog.cli.metrics.command import metrics
+from tidelog.cli.lakes import forget, lakes, maintain
+from tidelog.cli.metrics import metrics
 from tidelog.cli.mirror.commands import mirrors
 from tidelog.cli.perf.command import perf
 from tidelog.cli.produce.command import produce
-from tidelog.cli.registry.commands import registries
-from tidelog.cli.registry.schemas import schemas
-from tidelog.cli.topic.commands import topics
-from tidelog.cli.transaction.commands import producers, transactions
+from tidelog.cli.registry import registries
+from tidelog.cli.schemas import schemas
+from tidelog.cli.topics import topics
+from tidelog.cli.transactions import producers, transactions
 from tidelog.commands.declare import command, flat
 from tidelog.commands.failures import EXIT_CODES, CommandGroup, exit_code_of
 from tidelog.commands.options import Session

@@ -6,10 +6,10 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from rich.text import Text
@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from tidelog.commands.kafka_habits import hints
 from tidelog.commands.terminal import say, shows_unicode
-from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.errors import TidelogError, UnknownTopicError
 from tidelog.server.process.logs import lines_to_stderr
 
 FAILED = 1
@@ -32,6 +32,7 @@ EXIT_CODES = (
     f" {INTERRUPTED} interrupted by Ctrl-C (143 by SIGTERM). A reader that closes the pipe early, as head does, is no"
     " failure."
 )
+R = TypeVar("R")
 
 
 class UsageProblemError(Exception):
@@ -242,3 +243,30 @@ def _logging_to_stderr(session: Any) -> Iterator[None]:
         handler.close()
         logger.removeHandler(handler)
         logger.setLevel(level)
+
+
+def each_topic(names: Iterable[str], look: Callable[[str], R]) -> dict[str, R | TidelogError]:
+    """What a look at each topic finds, or why it fails; topics that are deleted meanwhile are left out.
+
+    Raises errors that go away by themselves, such as those of a store that gives no answer.
+    """
+    found: dict[str, R | TidelogError] = {}
+    for name in names:
+        try:
+            found[name] = look(name)
+        except UnknownTopicError:
+            continue
+        except TidelogError as e:
+            if e.retriable:
+                raise
+            found[name] = e
+    return found
+
+
+def tell_broken(found: Mapping[str, object], *, as_json: bool) -> None:
+    """Say which topics could not be opened and why. Raises `typer.Exit` with the code of a failure if any."""
+    broken = {name: e for name, e in found.items() if isinstance(e, TidelogError)}
+    for name, error in broken.items():
+        complain(error, about=f"Topic '{name}' can't be opened. ", as_json=as_json)
+    if broken:
+        raise typer.Exit(FAILED)

@@ -1,4 +1,4 @@
-"""Options that every command takes, before or after its name, and the session that they make.
+"""Options that every command takes, before or after its name, the session that they make, and other common ones.
 
 Nothing here loads the log: `tidelog --help` stays fast.
 """
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 
 # How data is printed.
 Format = Literal["text", "json"]
+Config = Annotated[
+    list[str],
+    typer.Option(
+        "--config",
+        metavar="KEY=VALUE",
+        help="Set a configuration key. Repeatable.",
+        default_factory=list,
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,3 +142,31 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
         if found.setdefault(name, value) != value:
             raise typer.BadParameter(f"{name!r} is given twice, with different values.", param_hint=option)
     return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigChanges:
+    """Configuration keys to set and to reset."""
+
+    config: Config
+    delete_config: Annotated[
+        list[str],
+        typer.Option(
+            metavar="KEY", help="Reset a key to its default. Repeatable.", default_factory=list, show_default=False
+        ),
+    ]
+
+    def by_key(self) -> dict[str, str | None]:
+        """The changes as `Lake.alter_topic` takes them. Raises `UsageProblemError`."""
+        changes: dict[str, str | None] = {**pairs("--config", self.config)}
+        for key in self.delete_config:
+            if changes.get(key) is not None:
+                raise UsageProblemError(
+                    f"{key} is both set and reset: give --config or --delete-config for it, not both."
+                )
+            changes[key] = None
+        return changes
+
+    def begins(self, key: str, value: str) -> bool:
+        """Whether a key is set to a value."""
+        return pairs("--config", self.config).get(key) == value

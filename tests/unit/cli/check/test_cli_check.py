@@ -6,7 +6,7 @@ import pytest
 from support.cli_calls import answer, cli, done, open_lake, refused
 
 from tidelog.check.lake import Progress
-from tidelog.cli.check import command
+from tidelog.cli.check import _progress_bar
 
 
 @pytest.fixture
@@ -168,8 +168,8 @@ def test_a_folder_that_is_not_there_is_no_lake(tmp_path):
 
 def test_a_person_sees_how_far_a_deep_check_is(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with command._progress_bar(deep=True) as tell:
+    with _progress_bar(deep=True) as tell:
         tell(Progress("orders", 3, 7, 2048, 4096))
     assert "orders: 3 of 7 segments, 2.0 KiB" in capsys.readouterr().err
-    with command._progress_bar(deep=False) as tell:
+    with _progress_bar(deep=False) as tell:
         assert tell is None

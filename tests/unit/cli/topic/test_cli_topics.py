@@ -103,7 +103,7 @@ def test_delete_needs_a_yes_where_nobody_can_be_asked(lake):
 
 @pytest.mark.parametrize(("reply", "code", "left"), [("n\n", 1, ["orders"]), ("\n", 1, ["orders"]), ("y\n", 0, [])])
 def test_delete_asks_a_person(lake, monkeypatch, reply, code, left):
-    monkeypatch.setattr("tidelog.cli.topic.commands.interactive", lambda: True)
+    monkeypatch.setattr("tidelog.cli.topics.interactive", lambda: True)
     result = cli("topic", "delete", "orders", "--lake", lake, stdin=reply)
     assert result.exit_code == code
     assert "Delete topic orders (3 partitions, 5 offsets" in result.stderr

@@ -1,33 +1,22 @@
 """`tidelog topic …`: create, list, describe, alter, delete, delete-records."""
 
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from tidelog.cli.topic.broken_topics import each_topic, tell_broken
-from tidelog.cli.topic.delete_records import offsets_from_file, offsets_from_options
 from tidelog.commands import views
 from tidelog.commands.declare import command, family
-from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.options import Session, pairs
+from tidelog.commands.failures import UsageProblemError, each_topic, tell_broken
+from tidelog.commands.options import Config, ConfigChanges, Session, pairs
 from tidelog.commands.terminal import console, interactive, number, print_json, say, table
 
 topics = family("Create, list, describe, change and delete topics.")
 
 Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.", show_default=False)]
-Config = Annotated[
-    list[str],
-    typer.Option(
-        "--config",
-        metavar="KEY=VALUE",
-        help="Set a configuration key. Repeatable.",
-        default_factory=list,
-        show_default=False,
-    ),
-]
-
 _NO_SCHEMA_YET = (
     "Subject {} has no schema yet: the columns come with the first value that has one. Register it: tidelog schema"
     " register."
@@ -36,34 +25,8 @@ _DERIVED_FROM_NOW = (
     "Values may be derived of their columns from now on. Spark's views and DataFrames by read_topic that were made"
     " while the topic had no columns show those as null: make them again. So do engines that read the table itself."
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConfigChanges:
-    """Configuration keys to set and to reset."""
-
-    config: Config
-    delete_config: Annotated[
-        list[str],
-        typer.Option(
-            metavar="KEY", help="Reset a key to its default. Repeatable.", default_factory=list, show_default=False
-        ),
-    ]
-
-    def by_key(self) -> dict[str, str | None]:
-        """The changes as `Lake.alter_topic` takes them. Raises `UsageProblemError`."""
-        changes: dict[str, str | None] = {**pairs("--config", self.config)}
-        for key in self.delete_config:
-            if changes.get(key) is not None:
-                raise UsageProblemError(
-                    f"{key} is both set and reset: give --config or --delete-config for it, not both."
-                )
-            changes[key] = None
-        return changes
-
-    def begins(self, key: str, value: str) -> bool:
-        """Whether a key is set to a value."""
-        return pairs("--config", self.config).get(key) == value
+_OFFSET = re.compile(r"([0-9]+):(-1|[0-9]+)")
+_ENTRY_KEYS = {"topic", "partition", "offset"}
 
 
 @command(
@@ -232,3 +195,65 @@ def delete_records(
         print_json({"topic": name, "partitions": [{"partition": p, "start": s} for p, s in sorted(starts.items())]})
     else:
         console().print(table([">partition", ">start"], [(str(p), number(s)) for p, s in sorted(starts.items())]))
+
+
+def offsets_from_options(texts: Sequence[str]) -> dict[int, int]:
+    """`["0:1500", "1:-1"]` as {0: 1500, 1: -1}. Raises `typer.BadParameter`."""
+    found: dict[int, int] = {}
+    for text in texts:
+        match = _OFFSET.fullmatch(text.strip())
+        if match is None:
+            raise typer.BadParameter(
+                f"{text!r} is not of the form PARTITION:OFFSET, such as 0:1500, or 0:-1 for all records.",
+                param_hint="--offset",
+            )
+        _put(found, int(match[1]), int(match[2]), "--offset")
+    return found
+
+
+def offsets_from_file(path: Path, topic: str) -> dict[int, int]:
+    """The file's offsets by partition. Raises `typer.BadParameter`, also when it names another topic.
+
+    Source: the JSON of `kafka-delete-records.sh --offset-json-file`.
+    """
+    option = "--offset-json-file"
+    try:
+        body = json.loads(path.read_bytes())
+    except ValueError as e:
+        raise typer.BadParameter(f"{path} is not JSON: {e}.", param_hint=option) from None
+    entries = body.get("partitions") if isinstance(body, dict) else None
+    if not isinstance(entries, list) or not entries:
+        raise typer.BadParameter(
+            f'{path} has no list "partitions"; it looks like {{"partitions": [{{"topic": "{topic}", "partition": 0,'
+            ' "offset": 1500}], "version": 1}.',
+            param_hint=option,
+        )
+    if body.get("version", 1) != 1:
+        raise typer.BadParameter(f"{path} has version {body['version']!r}; only 1 is known.", param_hint=option)
+    found: dict[int, int] = {}
+    for entry in entries:
+        _check_entry(entry, path, topic)
+        _put(found, entry["partition"], entry["offset"], option)
+    return found
+
+
+def _check_entry(entry: Any, path: Path, topic: str) -> None:
+    whole = isinstance(entry, dict) and entry.keys() == _ENTRY_KEYS
+    if not whole or not all(type(entry[k]) is int for k in ("partition", "offset")):
+        raise typer.BadParameter(
+            f"{path} has the entry {json.dumps(entry)}; each needs topic, partition and offset, the last two as"
+            " numbers.",
+            param_hint="--offset-json-file",
+        )
+    if entry["topic"] != topic:
+        raise typer.BadParameter(
+            f"{path} names topic {entry['topic']!r}, but this deletes records of {topic!r}. Give each topic its own"
+            " file.",
+            param_hint="--offset-json-file",
+        )
+
+
+def _put(found: dict[int, int], partition: int, offset: int, option: str) -> None:
+    if partition in found:
+        raise typer.BadParameter(f"Partition {partition} is given twice.", param_hint=option)
+    found[partition] = offset

@@ -1,13 +1,19 @@
 """`tidelog transaction …`: list, describe, abort; `tidelog producer list`."""
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import RenderableType
 
-from tidelog.cli.topic.broken_topics import each_topic, tell_broken
 from tidelog.commands.declare import command, family
+from tidelog.commands.failures import each_topic, tell_broken
 from tidelog.commands.options import Session
-from tidelog.commands.terminal import console, print_json, say
+from tidelog.commands.terminal import DASH, console, print_json, say, shown_or_dash, table
+
+if TYPE_CHECKING:
+    from tidelog.log.rules.sequences import KnownProducer
+    from tidelog.operations.transactions import TransactionSummary
 
 transactions = family("List and describe transactional ids, and abort what one has open.")
 producers = family("List the idempotent producers of topics.")
@@ -23,19 +29,18 @@ def list_transactions(
 
     Ongoing is one whose transaction holds a group's offsets; what has only written records so far is not seen.
     """
-    from tidelog.cli.transaction import views as transaction_views
     from tidelog.operations.transactions import read_transactions
 
     with call.open_lake() as opened:
         found, where = read_transactions(opened), opened.uri
     out = console()
     if call.as_json:
-        print_json([transaction_views.transaction_json(shown, where) for shown in found])
+        print_json([transaction_json(shown, where) for shown in found])
     elif not out.is_terminal:
         for shown in found:
             say(shown.transactional.transactional_id)
     elif found:
-        out.print(transaction_views.list_table(found, where))
+        out.print(list_table(found, where))
     else:
         say("No transactional ids. One begins with its first init_transactions.")
 
@@ -46,15 +51,14 @@ def describe(
     name: TransactionalId,
 ) -> None:
     """Show a transactional id: its producer, its state, and the partitions of a commit that is under way."""
-    from tidelog.cli.transaction import views as transaction_views
     from tidelog.operations.transactions import describe_transaction
 
     with call.open_lake() as opened:
         shown, where, now_ms = describe_transaction(opened, name), opened.uri, opened.clock.now_ms()
     if call.as_json:
-        print_json(transaction_views.transaction_json(shown, where))
+        print_json(transaction_json(shown, where))
     else:
-        console().print(transaction_views.describe_table(shown, where, now_ms))
+        console().print(describe_table(shown, where, now_ms))
 
 
 @command(transactions, "abort", example="tidelog transaction abort copier-1", changes=True)
@@ -90,21 +94,84 @@ def list_producers(
 
     Of topics that can't be opened there are none to list; they are reported on stderr, and the exit code is 1.
     """
-    from tidelog.cli.transaction import views as transaction_views
-    from tidelog.log.rules.sequences import KnownProducer, known_producers
+    from tidelog.log.rules.sequences import known_producers
 
     with call.open_lake() as opened:
 
-        def look(name: str) -> list[KnownProducer]:
+        def look(name: str) -> "list[KnownProducer]":
             return known_producers(opened.topic(name).state())
 
         by_topic = {name: look(name) for name in topic} if topic else each_topic(opened.topics(), look)
     found = [(name, one) for name, known in by_topic.items() if isinstance(known, list) for one in known]
     out = console()
     if call.as_json:
-        print_json(transaction_views.producers_json(found))
+        print_json(producers_json(found))
     elif found or not out.is_terminal:
-        out.print(transaction_views.producers_table(found))
+        out.print(producers_table(found))
     else:
         say("No producers. One is remembered from its first record on, for producer.id.expiration.ms.")
     tell_broken(by_topic, as_json=call.as_json)
+
+
+def list_table(found: "Iterable[TransactionSummary]", where: str) -> RenderableType:
+    """A row for each transactional id."""
+    return table(
+        ["TRANSACTIONAL-ID", "COORDINATOR", ">PRODUCER-ID", "TRANSACTION-STATE"],
+        [(s.transactional.transactional_id, where, str(s.transactional.producer_id), s.state.value) for s in found],
+    )
+
+
+def describe_table(shown: "TransactionSummary", where: str, now_ms: int) -> RenderableType:
+    """One transactional id in a row."""
+    one, start_ms = shown.transactional, shown.start_ms
+    columns = ["COORDINATOR", "TRANSACTIONAL-ID", ">PRODUCER-ID", ">PRODUCER-EPOCH", "TRANSACTION-STATE"]
+    return table(
+        [*columns, ">TIMEOUT-MS", ">START-TIME-MS", ">DURATION-MS", "TOPIC-PARTITIONS"],
+        [
+            (
+                where,
+                one.transactional_id,
+                str(one.producer_id),
+                str(one.kafka_epoch),
+                shown.state.value,
+                str(one.timeout_ms),
+                shown_or_dash(start_ms),
+                shown_or_dash(None if start_ms is None else max(0, now_ms - start_ms)),
+                ",".join(f"{topic}-{partition}" for topic, partition in shown.partitions) or DASH,
+            )
+        ],
+    )
+
+
+def transaction_json(shown: "TransactionSummary", where: str) -> dict[str, Any]:
+    """The same as a document; None where the table has -. `epoch` is tidelog's own, which never falls."""
+    one = shown.transactional
+    return {
+        "transactional_id": one.transactional_id,
+        "coordinator": where,
+        "producer_id": one.producer_id,
+        "producer_epoch": one.kafka_epoch,
+        "epoch": one.epoch,
+        "number": one.number,
+        "state": shown.state.value,
+        "timeout_ms": one.timeout_ms,
+        "start_time_ms": shown.start_ms,
+        "update_time_ms": one.updated_ms,
+        "topic_partitions": [{"topic": topic, "partition": partition} for topic, partition in shown.partitions],
+    }
+
+
+def producers_table(found: "Iterable[tuple[str, KnownProducer]]") -> RenderableType:
+    """A row for each producer of each partition."""
+    columns = ["TOPIC", ">PARTITION", ">PRODUCER-ID", ">PRODUCER-EPOCH", ">LAST-SEQUENCE", ">LAST-TIMESTAMP"]
+    return table(columns, [[topic, *(shown_or_dash(n) for n in _figures(one))] for topic, one in found])
+
+
+def producers_json(found: "Iterable[tuple[str, KnownProducer]]") -> list[dict[str, Any]]:
+    """The same as documents."""
+    names = ("partition", "producer_id", "producer_epoch", "last_sequence", "last_timestamp_ms")
+    return [{"topic": topic, **dict(zip(names, _figures(one), strict=True))} for topic, one in found]
+
+
+def _figures(one: "KnownProducer") -> tuple[int | None, ...]:
+    return one.partition, one.producer_id, one.epoch, one.last_sequence, one.updated_ms

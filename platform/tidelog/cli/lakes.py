@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli.topic.commands import ConfigChanges
 from tidelog.commands import views
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.forget_options import ForgetOptions
 from tidelog.commands.maintain_options import MaintainOptions
-from tidelog.commands.options import Session
+from tidelog.commands.options import ConfigChanges, Session
 from tidelog.commands.terminal import console, print_json, say
 
 # Unix's scale from 0 to 19: producers and readers on this machine come first.

@@ -1,1 +1,0 @@
-"""tidelog.cli.check: `tidelog check`."""

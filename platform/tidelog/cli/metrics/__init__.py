@@ -1,1 +1,0 @@
-"""tidelog.cli.metrics: `tidelog metrics`."""

@@ -1,1 +1,0 @@
-"""tidelog.cli.registry: `tidelog registry …`."""

@@ -1,1 +1,0 @@
-"""tidelog.cli.topic: `tidelog topic …`."""

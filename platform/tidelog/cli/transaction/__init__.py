@@ -1,1 +1,0 @@
-"""tidelog.cli.transaction: `tidelog transaction …` and `tidelog producer …`."""
