@@ -139,7 +139,6 @@ def reset_offsets(
     if scope is None and not all_topics and target.from_file is None:
         raise UsageProblemError("Say which offsets to reset: with --topic, or with --all-topics.")
     from tidelog.cli.group import views as group_views
-    from tidelog.cli.group.reset_words import export_lines
     from tidelog.groups.model import CommittedOffset
     from tidelog.operations.groups import set_offsets
     from tidelog.operations.offset_resets import plan_reset, standings
@@ -161,7 +160,7 @@ def reset_offsets(
     if call.as_json:
         print_json(group_views.resets_json(name, resets, executed=execute))
     elif export:
-        typer.echo(export_lines(name, [(place, reset.offset) for place, reset in resets.items()]), nl=False)
+        typer.echo(options.export_lines(name, [(place, reset.offset) for place, reset in resets.items()]), nl=False)
     else:
         console().print(group_views.resets_table(name, resets))
     if not execute:

@@ -1,7 +1,14 @@
-"""Options of `tidelog group`, and what they mean together."""
+"""Options of `tidelog group`, and what they mean: alone, and together.
 
-from collections.abc import Callable
+Source: kafka-consumer-groups' `--topic`, `--to-datetime`, `--by-duration`, `--from-file` and `--export`.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -10,6 +17,7 @@ import typer
 from tidelog.commands.failures import UsageProblemError
 
 if TYPE_CHECKING:
+    from tidelog.groups.model import TopicPartition
     from tidelog.operations.offset_resets import Scenario
 
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.", show_default=False)]
@@ -28,6 +36,9 @@ Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this, o
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done: the default.")]
 Export = Annotated[bool, typer.Option("--export", help="Print the new offsets as CSV, for --from-file.")]
 
+_SCOPE = re.compile(r"([a-zA-Z0-9._-]+)(?::([0-9]+(?:,[0-9]+)*))?")
+_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+
 
 def scope_of(texts: list[str] | None, everything: bool) -> dict[str, frozenset[int] | None] | None:
     """`--topic` and `--all-topics` as `offset_resets.standings` takes them. Raises `typer.BadParameter`."""
@@ -35,8 +46,6 @@ def scope_of(texts: list[str] | None, everything: bool) -> dict[str, frozenset[i
         raise UsageProblemError("--topic and --all-topics contradict one another: give one of them.")
     if everything or not texts:
         return None
-    from tidelog.cli.group.reset_words import parse_scope
-
     try:
         return parse_scope(texts)
     except ValueError as e:
@@ -74,7 +83,6 @@ class ResetTarget:
 
     def scenario(self, group: str, now_ms: int) -> "Scenario":
         """The one reset that is asked for. Raises `UsageProblemError`, `typer.BadParameter`."""
-        from tidelog.cli.group.reset_words import parse_datetime_ms, parse_duration_ms, parse_offsets_file
         from tidelog.operations.offset_resets import Scenario
 
         makers: dict[str, Callable[[Any], Scenario]] = {
@@ -102,3 +110,68 @@ class ResetTarget:
             return makers[name](value)
         except ValueError as e:
             raise typer.BadParameter(f"{e}.", param_hint=options[name]) from None
+
+
+def parse_scope(texts: Sequence[str]) -> dict[str, frozenset[int] | None]:
+    """`["t:0,1", "u"]` as {"t": {0, 1}, "u": None}, None for all partitions. Raises ValueError."""
+    found: dict[str, frozenset[int] | None] = {}
+    for text in texts:
+        match = _SCOPE.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(f"{text!r} is no topic, and no topic with partitions such as orders:0,1")
+        topic, numbers = match[1], match[2]
+        if topic in found:
+            raise ValueError(f"{topic!r} is given twice")
+        found[topic] = None if numbers is None else frozenset(int(number) for number in numbers.split(","))
+    return found
+
+
+def parse_datetime_ms(text: str) -> int:
+    """`2026-01-31T12:00:00.000`, UTC unless it says otherwise, as ms since the epoch. Raises ValueError."""
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"{text!r} is no time such as 2026-01-31T12:00:00.000 or 2026-01-31T12:00:00+01:00") from None
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return int((time - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
+
+
+def parse_duration_ms(text: str) -> int:
+    """`P1DT2H30M`, `PT0.5S` in ms. Raises ValueError."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or not any(match.groups()):
+        raise ValueError(f"{text!r} is no duration such as P7D, PT1H30M or PT10S")
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return int(timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds) / timedelta(milliseconds=1))
+
+
+def parse_offsets_file(text: str, group: str) -> "dict[TopicPartition, int]":
+    """Lines `topic,partition,offset`, or `group,topic,partition,offset`, as --export writes them. Raises ValueError."""
+    found: dict[TopicPartition, int] = {}
+    for number, fields in enumerate(csv.reader(io.StringIO(text)), start=1):
+        row = [field.strip() for field in fields]
+        if not any(row):
+            continue
+        if len(row) == 4:
+            if row[0] != group:
+                raise ValueError(f"line {number} is about group {row[0]!r}, not {group!r}")
+            row = row[1:]
+        if len(row) != 3 or not row[0] or not row[1].isdecimal() or not row[2].isdecimal():
+            raise ValueError(f"line {number} is not of the form topic,partition,offset: {','.join(fields)!r}")
+        place = (row[0], int(row[1]))
+        if place in found:
+            raise ValueError(f"line {number} names partition {place[1]} of {place[0]} a second time")
+        found[place] = int(row[2])
+    if not found:
+        raise ValueError("it holds no offset")
+    return found
+
+
+def export_lines(group: str, resets: "Iterable[tuple[TopicPartition, int]]") -> str:
+    """The offsets as CSV with a group, as `--from-file` reads them."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for (topic, partition), offset in resets:
+        writer.writerow([group, topic, partition, offset])
+    return out.getvalue()

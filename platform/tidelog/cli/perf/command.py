@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tidelog.cli.perf import options
-from tidelog.cli.perf.java_dates import check_pattern
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import FAILED, UsageProblemError
 from tidelog.commands.options import Session, pairs
@@ -21,7 +20,7 @@ from tidelog.server.process.serving import metrics_served
 if TYPE_CHECKING:
     from tidelog.cli.perf.measures import ConsumerTotal, ProducerTotal
     from tidelog.cli.perf.produce import PerfResult
-    from tidelog.cli.perf.requests import Meter, StorageCalls
+    from tidelog.cli.perf.storage_calls import Meter, StorageCalls
     from tidelog.log.lake import Lake
 
 _TRANSACTION_MS = 3000
@@ -71,14 +70,14 @@ def produce(call: Session, asked: options.PerfProduceOptions) -> None:
 @command(perf, "consume", example="tidelog perf consume --topic t --messages 1000000 --storage-calls")
 def consume(call: Session, asked: options.PerfConsumeOptions) -> None:
     """Consume records as fast as they come, and print what kafka-consumer-perf-test prints."""
+    # The log and the client: heavy, and not needed for --help.
+    from tidelog.cli.perf.consume import PerfConsumer
+    from tidelog.cli.perf.measures import check_pattern, consumer_header
+
     try:
         check_pattern(asked.date_format)
     except ValueError as e:
         raise typer.BadParameter(f"{e}.", param_hint="--date-format") from None
-    # The log and the client: heavy, and not needed for --help.
-    from tidelog.cli.perf.consume import PerfConsumer
-    from tidelog.cli.perf.measures import consumer_header
-
     say = _say(call)
     conf = {
         "max.partition.fetch.bytes": str(asked.fetch_size),
@@ -118,8 +117,7 @@ def _opened(
     count, prices = asked.storage_calls, asked.prices
     if prices is not None and not count:
         raise UsageProblemError("--prices goes with --storage-calls.")
-    from tidelog.cli.perf.prices import S3_STANDARD, read_prices
-    from tidelog.cli.perf.requests import Meter
+    from tidelog.cli.perf.storage_calls import S3_STANDARD, Meter, read_prices
     from tidelog.log.lake import Lake
     from tidelog.log.storage.counting import CountingStorage
     from tidelog.log.storage.objects import ObjectStorage

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tidelog.cli.perf.java_dates import java_date
-from tidelog.cli.perf.measures import ConsumerMeasures, ConsumerTotal
+from tidelog.cli.perf.measures import ConsumerMeasures, ConsumerTotal, java_date
 from tidelog.cli.perf.options import PerfConsumeOptions
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.values.errors import KafkaError, KafkaException

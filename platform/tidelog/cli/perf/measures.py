@@ -4,8 +4,10 @@ Pure: times come with the calls, in ms since the epoch. MB are 1024 * 1024 bytes
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 
 WINDOW_MS = 5_000
@@ -13,6 +15,9 @@ WINDOW_MS = 5_000
 _MOST_LATENCIES = 500_000
 _MB = 1024.0 * 1024.0
 PERCENTILES = (0.5, 0.95, 0.99, 0.999)
+_REBALANCE_COLUMNS = "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
+_PART = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|[^A-Za-z']+")
+_LETTERS = "yMdHmsS"
 
 
 def java_float(value: float, digits: int) -> str:
@@ -150,9 +155,6 @@ class ProducerMeasures:
         )
 
 
-_REBALANCE_COLUMNS = "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
-
-
 def consumer_header(*, detailed: bool) -> str:
     """Kafka's first line."""
     first = "time, threadId" if detailed else "start.time, end.time"
@@ -278,3 +280,42 @@ class ConsumerMeasures:
     def total(self, end_ms: int) -> ConsumerTotal:
         """The result of the whole run."""
         return ConsumerTotal(self._start_ms, end_ms, self.bytes, self.records, self.rebalance_ms)
+
+
+def check_pattern(pattern: str) -> None:
+    """Refuse a pattern that `java_date` can't print. Raises ValueError."""
+    if _PART.sub("", pattern):
+        raise ValueError(f"{pattern!r} has a quote that does not end")
+    for part in _PART.finditer(pattern):
+        if part[1] and (part[1] not in _LETTERS or (part[1] == "M" and len(part[0]) > 2)):
+            raise ValueError(f"{part[0]!r} is no part of a date here: they are yyyy, MM, dd, HH, mm, ss, SSS")
+
+
+def java_date(pattern: str, time_ms: int) -> str:
+    """A time in ms since the epoch, in this machine's time zone, by a pattern that `check_pattern` let pass.
+
+    >>> java_date("'it is' S ''", 7)
+    "it is 7 '"
+    """
+    when = datetime.fromtimestamp(time_ms // 1000).astimezone()
+    values = {
+        "y": when.year,
+        "M": when.month,
+        "d": when.day,
+        "H": when.hour,
+        "m": when.minute,
+        "s": when.second,
+        "S": time_ms % 1000,
+    }
+
+    def printed(part: re.Match[str]) -> str:
+        text = part[0]
+        if text.startswith("'"):
+            return "'" if text == "''" else text[1:-1].replace("''", "'")
+        if not part[1]:
+            return text
+        if part[1] == "y" and len(text) == 2:
+            return f"{when.year % 100:02}"
+        return f"{values[part[1]]:0{len(text)}}"
+
+    return _PART.sub(printed, pattern)

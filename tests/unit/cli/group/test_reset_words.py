@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.cli.group.reset_words import (
+from tidelog.cli.group.options import (
     export_lines,
     parse_datetime_ms,
     parse_duration_ms,

@@ -5,12 +5,13 @@ import time
 
 import pytest
 
-from tidelog.cli.perf.java_dates import check_pattern, java_date
 from tidelog.cli.perf.measures import (
     ConsumerMeasures,
     ConsumerTotal,
     ProducerMeasures,
+    check_pattern,
     consumer_header,
+    java_date,
     java_float,
     percentiles,
 )

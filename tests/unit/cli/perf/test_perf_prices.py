@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidelog.cli.perf.prices import S3_STANDARD, Prices, read_prices
-from tidelog.cli.perf.requests import Meter
+from tidelog.cli.perf.storage_calls import S3_STANDARD, Meter, Prices, read_prices
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.storage.requests import RequestCounts, RequestKind, Requests
 
