@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 from plan import Plan
 
 from tidelog.cli.demo.flights import load_flights
-from tidelog.log.columnar.compile import compile_schema
-from tidelog.log.columnar.framing import framed
 from tidelog.log.lake import Lake
 from tidelog.schema_registry import Schema, SchemaRegistryClient
+from tidelog.schemas.base.framing import framed
+from tidelog.schemas.compile import compile_schema
 
 _TYPES: Final = {"int64": "long", "double": "double", "string": "string"}
 _TIME: Final = {"type": "long", "logicalType": "timestamp-micros"}

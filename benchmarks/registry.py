@@ -15,9 +15,9 @@ from figures import Row, percentile
 from plan import Plan
 
 import tidelog
-from tidelog.registry.base.model import Schema
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.records import SubjectVersion
+from tidelog.schemas.base.model import Schema
 
 _SCHEMAS = 10_000
 # As many as real records have: about 1.5 KB of text.

@@ -15,8 +15,8 @@ from plan import Plan
 
 import tidelog
 from tidelog.cli.demo.flights import as_records, load_flights
-from tidelog.log.columnar.compile import compile_schema
 from tidelog.retention.maintenance import maintain
+from tidelog.schemas.compile import compile_schema
 
 _APPENDED = 50_000  # records of an append
 # The log of Kafka: batches of producers with linger, of this many bytes before zstd.

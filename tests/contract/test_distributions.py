@@ -35,7 +35,7 @@ NEEDS_EXTRAS = (
     "tidelog.mirror.kafka",
     "tidelog.mirror.metrics",
     "tidelog.streams",
-    "tidelog.log.columnar",
+    "tidelog.schemas",
     "tidelog.jobs",
     "tidelog.sinks",
     "tidelog.sources",

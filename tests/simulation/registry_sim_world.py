@@ -12,14 +12,14 @@ from sim_program import UNANSWERED, SimProgram, SimWorld
 from sim_scheduler import Process
 from sim_storage import Trouble
 
-from tidelog.registry.base.errors import RegistryError
-from tidelog.registry.base.model import Schema
 from tidelog.registry.log.registry_log import SCHEMAS_TOPIC, RegistryLog
 from tidelog.registry.state.deleting import decide_delete_subject
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.registering import Registration, decide_register
 from tidelog.registry.state.settings import decide_config
 from tidelog.retention.maintenance import maintain
+from tidelog.schemas.base.errors import RegistryError
+from tidelog.schemas.base.model import Schema
 
 # All may use these; each registry has others that are its own, which no other one touches.
 SHARED = ("a", "b", "c")

@@ -2,7 +2,7 @@
 
 from google.protobuf import descriptor_pool, message_factory
 
-from tidelog.log.columnar.protobuf_text import compiled
+from tidelog.schemas.protobuf.text import compiled
 
 TEXT = """syntax = "proto3"; package p;
 import "google/protobuf/timestamp.proto"; import "google/protobuf/wrappers.proto";

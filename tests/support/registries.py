@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from tidelog.registry.base.errors import RegistryError
-from tidelog.registry.base.model import Schema, SchemaKind
 from tidelog.registry.state.deleting import decide_delete_subject, decide_delete_version
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.records import read
 from tidelog.registry.state.registering import Registration, decide_register
 from tidelog.registry.state.settings import decide_config, decide_mode
+from tidelog.schemas.base.errors import RegistryError
+from tidelog.schemas.base.model import Schema, SchemaKind
 
 INT, LONG, TEXT = '"int"', '"long"', '"string"'
 

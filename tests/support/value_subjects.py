@@ -6,13 +6,13 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from tidelog.log.columnar.framing import framed
 from tidelog.log.lake import Lake
-from tidelog.registry.base.model import Reference, Schema, SchemaKind
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.deleting import decide_delete_subject, decide_delete_version
 from tidelog.registry.state.registering import Registration, decide_register
 from tidelog.registry.state.settings import decide_config
+from tidelog.schemas.base.framing import framed
+from tidelog.schemas.base.model import Reference, Schema, SchemaKind
 
 
 def avro_record(**fields: Any) -> str:

@@ -8,9 +8,9 @@ import fastavro
 import orjson
 import pyarrow as pa
 
-from tidelog.log.columnar.compile import compile_schema
 from tidelog.log.typed.growth import grown
 from tidelog.log.typed.value_typing import Typing, Writer
+from tidelog.schemas.compile import compile_schema
 
 FLIGHT = {
     "type": "record",

@@ -140,6 +140,9 @@ def test_no_modules_import_each_other_in_a_circle():
         ("tidelog.log.door.commit_loop", "import tidelog"),
         ("tidelog.log.door.commit_loop", "from tidelog import Lake"),
         ("tidelog.log.door.commit_loop", "def f():\n    from tidelog.cli.main import run"),
+        ("tidelog.log.base.errors", "from tidelog.schemas.compile import compile_schema"),
+        ("tidelog.schemas.avro.values", "from tidelog.log.typed.tables import ValueTable"),
+        ("tidelog.schemas.compatibility", "from tidelog.registry.state.fold import RegistryState"),
         ("tidelog.transactions.state", "import tidelog.groups.offsets as offsets"),
         ("tidelog.sources.reader", "from tidelog.sinks.writer import Writer"),
         ("tidelog.sources.reader", "from tidelog.groups import positions"),
@@ -165,6 +168,8 @@ def test_a_wrong_way_import_is_found(module, text):
     ("module", "text"),
     [
         ("tidelog.log.door.commit_loop", "from tidelog.log.state.topic_state import State"),
+        ("tidelog.log.typed.facts", "from tidelog.schemas.compile import compile_schema"),
+        ("tidelog.schemas.avro.values", "from tidelog.log.base.errors import TidelogError"),
         ("tidelog.sinks.writer", "from tidelog.log.segments.writer import Segment\nimport pyarrow"),
         ("tidelog.sinks.writer", "from tidelog.transactions import intents"),
         ("tidelog.spark.session", "from tidelog.sources.reader import Reader"),
@@ -212,7 +217,10 @@ def test_a_circle_is_found():
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("tidelog.log.base.errors.TidelogError", "log"),
+        ("tidelog.log.base.errors.TidelogError", "log.base"),
+        ("tidelog.log.lake.Lake", "log"),
+        ("tidelog.log", "log"),
+        ("tidelog.schemas.avro", "schemas"),
         ("tidelog", "tidelog"),
         ("tidelog.Lake", "tidelog"),
         ("pyspark_tidelog", "pyspark_tidelog"),

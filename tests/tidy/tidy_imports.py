@@ -5,11 +5,16 @@ from graphlib import CycleError, TopologicalSorter
 
 from tidy_source import Source, imports
 
+# These four don't know each other.
+STRANGERS = frozenset({"sources", "sinks", "groups", "retention"})
 # A part imports parts of a lower layer, itself, and, in a layer of friends, its own layer.
 LAYERS: tuple[frozenset[str], ...] = (
+    # The log's ground (errors, clocks), on which the formats of schemas stand: they know nothing of a lake.
+    frozenset({"log.base"}),
+    frozenset({"schemas"}),
     frozenset({"log"}),
     frozenset({"transactions", "cluster", "access"}),
-    frozenset({"sources", "sinks", "groups", "retention"}),
+    STRANGERS,
     frozenset({"check"}),
     # What can be asked of a lake, and what a process has that stays up, for the faces below this line.
     frozenset({"operations"}),
@@ -20,11 +25,10 @@ LAYERS: tuple[frozenset[str], ...] = (
         {"tidelog", "pyspark_tidelog", "jobs", "cli", "schema_registry", "spark", "connect", "streams", "console"}
     ),
 )
-STRANGERS = LAYERS[2]
 # The floors of `tidelog.log`, from the ground up: a folder imports those below it. `lake` and `topic`, where a
 # program begins, import all up to "folds", and the two engines import them.
 FLOORS = (
-    "base", "columnar", "delta", "storage", "state", "checkpoints", "config", "typed", "records", "segments", "rules",
+    "base", "delta", "storage", "state", "checkpoints", "config", "typed", "records", "segments", "rules",
     "door", "upkeep", "rows", "folds", "", "group_commit", "follow",
 )  # fmt: skip
 # What faces speak by: none of it is known where all faces ask.
@@ -53,6 +57,8 @@ def part_of(name: str) -> str:
         return top
     if top != "tidelog":
         return ""
+    if f"{rest}.".startswith("log.base."):
+        return "log.base"
     second = rest.partition(".")[0]
     return second if second in LAYER else "tidelog"
 

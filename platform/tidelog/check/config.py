@@ -7,8 +7,6 @@ import orjson
 
 from tidelog.check.report import Finding, Kind
 from tidelog.log.base.errors import InvalidConfigError, MissingPackageError, ObjectNotFoundError
-from tidelog.log.columnar.compile import compile_schema
-from tidelog.log.columnar.model import SchemaError
 from tidelog.log.config.lake_file import lake_file
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta import layout
@@ -22,6 +20,8 @@ from tidelog.log.storage.port import Storage
 from tidelog.log.typed.descriptions import leaves
 from tidelog.log.typed.growth import grown
 from tidelog.log.typed.tables import TypedTable
+from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.compile import compile_schema
 
 # What tidelog sets and relies on; other properties follow the topic's configuration.
 _RELIED_ON = {"delta.enableExpiredLogCleanup": "false"}

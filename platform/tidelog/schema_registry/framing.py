@@ -12,7 +12,7 @@ from uuid import UUID
 
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
-from tidelog.log.columnar.framing import encoded_indexes, read_varint
+from tidelog.schemas.base.framing import encoded_indexes, read_varint
 
 # The magic byte before an id, and the one before a guid.
 _ID: Final = 0

@@ -17,11 +17,11 @@ from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.registry.api.calls import ApiCall, SchemaText
 from tidelog.registry.api.guard import answered
 from tidelog.registry.api.routing import ROUTES
-from tidelog.registry.base.errors import RegistryError
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.schema_registry.model import SchemaRegistryError
 from tidelog.schema_registry.settings import HttpSettings
 from tidelog.schema_registry.tokens import Headers, OAuthTokenError, bearer_headers
+from tidelog.schemas.base.errors import RegistryError
 from tidelog.server.errors import RequestRefusedError
 from tidelog.server.logins import ANYONE
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from tidelog.log.columnar.model import FieldPath, ValueSchema
 from tidelog.log.typed.placing import with_lacking
+from tidelog.schemas.base.value_schemas import FieldPath, ValueSchema
 
 # Which types a reader may have for a writer's, beside the same one.
 _PROMOTIONS: Final[Mapping[pa.DataType, tuple[pa.DataType, ...]]] = {

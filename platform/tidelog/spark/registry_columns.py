@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.log.base.errors import InvalidRecordError
-from tidelog.log.columnar.framing import framed, named_guid, split
-from tidelog.log.columnar.model import ValueSchema
+from tidelog.schemas.base.framing import framed, named_guid, split
+from tidelog.schemas.base.value_schemas import ValueSchema
 from tidelog.spark.fitting import fitted, why_unreadable
 
 # The schema of an id or a guid, or why there is none.

@@ -11,8 +11,8 @@ from pyspark.sql.types import BinaryType, DataType, StructType
 
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.base.shallow_errors import shallow
-from tidelog.log.columnar.model import ValueSchema
 from tidelog.log.lake import Lake
+from tidelog.schemas.base.value_schemas import ValueSchema
 from tidelog.spark.fitting import why_unwritable
 from tidelog.spark.registry_columns import ColumnDecoder, ColumnEncoder
 from tidelog.spark.registry_reading import RegistryAddress, known_registry, reader_schema, record_name, writer_schema

@@ -10,12 +10,12 @@ import orjson
 
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.base.extras import require
-from tidelog.log.columnar.compile import compile_schema
-from tidelog.log.columnar.model import SchemaError, ValueSchema
 from tidelog.log.lake import Lake
 from tidelog.log.shared import shared_lake
 from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
 from tidelog.registry.modules import REGISTRY_MODULES
+from tidelog.schemas.base.value_schemas import SchemaError, ValueSchema
+from tidelog.schemas.compile import compile_schema
 
 if TYPE_CHECKING:
     from tidelog.schema_registry import Schema, SchemaRegistryClient
@@ -156,7 +156,7 @@ def record_name(schema: str | None, schema_type: str) -> str | None:
     if schema is None:
         return None
     if schema_type.upper() == "PROTOBUF":
-        from tidelog.registry.protobuf.compiling import compiled as compiled_file
+        from tidelog.schemas.protobuf.compiling import compiled as compiled_file
 
         file = compiled_file(schema, {}).file[-1]
         name = file.message_type[0].name if file.message_type else None

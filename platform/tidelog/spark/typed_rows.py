@@ -10,10 +10,10 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType
 
 from tidelog.log.base.errors import TopicChangedError
-from tidelog.log.columnar.model import FieldPath
 from tidelog.log.delta import schema
 from tidelog.log.typed.late_defaults import LateDefault, late_defaults
 from tidelog.log.typed.value_typing import VALUE_LENGTH, VALUE_SCHEMA, Typing
+from tidelog.schemas.base.value_schemas import FieldPath
 from tidelog.spark.fitting import fitted
 
 _MADE_BEFORE = (

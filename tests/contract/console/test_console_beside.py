@@ -8,9 +8,9 @@ from support.console import running_console
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import Listener, RegisteredBroker
 from tidelog.operations.mirrors import MirrorStatus, TableStatus, write_status
-from tidelog.registry.base.model import Schema, SchemaKind
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.records import SubjectVersion
+from tidelog.schemas.base.model import Schema, SchemaKind
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, A
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
-from tidelog.registry.base.model import Schema
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.records import SubjectVersion
+from tidelog.schemas.base.model import Schema
 from tidelog.server.logins import HttpAccess
 from tidelog.transactions.transaction_log import TransactionLog
 

@@ -12,7 +12,6 @@ from support.registry_servers import running_registry
 
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
-from tidelog.log.columnar.framing import encoded_indexes
 from tidelog.log.lake import Lake
 from tidelog.schema_registry import SchemaRegistryClient, SchemaRegistryError
 from tidelog.schema_registry.framing import header_schema_id_serializer, read_indexes
@@ -21,6 +20,7 @@ from tidelog.schema_registry.protobuf import (
     ProtobufSerializer,
     place_of,
 )
+from tidelog.schemas.base.framing import encoded_indexes
 
 OURS = SerializationContext("flights", MessageField.VALUE)
 THEIRS = TheirContext("flights", "value")

@@ -9,7 +9,6 @@ from support.logs import Calls, memory_lake, open_lake, values
 from support.value_subjects import Subjects, avro_record, framed_as
 
 from tidelog.log.base.errors import InvalidConfigError, OutcomeUnknownError, StorageUnavailableError
-from tidelog.log.columnar.model import SchemaError
 from tidelog.log.delta.schema import DELTA_SCHEMA, HEADERS
 from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.lake import Lake
@@ -21,6 +20,7 @@ from tidelog.log.topic import Topic
 from tidelog.log.typed import tables
 from tidelog.log.typed.value_typing import Typing
 from tidelog.log.value_schemas import ANSWERS_COUNT_S
+from tidelog.schemas.base.value_schemas import SchemaError
 
 A, B, C = avro_record(a="int"), avro_record(a="int", b="string"), avro_record(c="long")
 AVRO = {"value.columns": "avro", "value.schema.subject": "s"}

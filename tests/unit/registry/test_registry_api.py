@@ -10,8 +10,8 @@ from support.registry_api import ApiClient
 
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.registry.api.app import V1
-from tidelog.registry.base.model import Schema
 from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.schemas.base.model import Schema
 from tidelog.server.connections import HttpBounds
 
 INT, LONG, TEXT = '"int"', '"long"', '"string"'

@@ -7,7 +7,7 @@ from support.registries import record
 from support.registry_api import ApiClient
 
 from tidelog.registry.api import routing
-from tidelog.registry.base.model import Reference, Schema
+from tidelog.schemas.base.model import Reference, Schema
 
 INT, LONG, TEXT = '"int"', '"long"', '"string"'
 ARRAY = '{"type":"array","items":"n"}'

@@ -139,7 +139,7 @@ def test_a_page_of_another_site_changes_nothing(server):
 
 
 def test_a_schema_that_could_not_be_stored_is_not_read_first(server, monkeypatch):
-    monkeypatch.setattr("tidelog.log.columnar.protobuf_text.Parser", None)
+    monkeypatch.setattr("tidelog.schemas.protobuf.text.Parser", None)
     text = PROTO + "// " + "x" * 1_100_000
     answer = server.register("a", text, "PROTOBUF")
     assert answer.json()["error_code"] == 42209

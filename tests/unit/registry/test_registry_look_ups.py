@@ -5,9 +5,9 @@ import json
 import pytest
 from support.registries import INT, LONG, TEXT, Registry, record, refused
 
-from tidelog.registry.base.model import Reference, Schema, SchemaKind, SchemaMetadata
 from tidelog.registry.state.look_ups import look_up
 from tidelog.registry.state.registering import NEWEST, Registration, decide_register
+from tidelog.schemas.base.model import Reference, Schema, SchemaKind, SchemaMetadata
 
 ARRAY = '{"type":"array","items":"n"}'
 INLINE = f'{{"type":"array","items":{record(name="n")}}}'

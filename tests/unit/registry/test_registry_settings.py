@@ -3,7 +3,6 @@
 import pytest
 from support.registries import INT, LONG, TEXT, Registry, record, refused
 
-from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
 from tidelog.registry.state.deleting import decide_delete_context
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.look_ups import look_up
@@ -15,6 +14,7 @@ from tidelog.registry.state.settings import (
     decide_no_mode,
     mode_of,
 )
+from tidelog.schemas.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import json
 import pytest
 from support.registries import INT, LONG, TEXT, Registry, record, refused
 
-from tidelog.registry.base.errors import RegistryError
-from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
 from tidelog.registry.state.look_ups import look_up
 from tidelog.registry.state.reading import prepare
 from tidelog.registry.state.records import read
 from tidelog.registry.state.registering import Registration, decide_register, why_incompatible
+from tidelog.schemas.base.errors import RegistryError
+from tidelog.schemas.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
 
 
 @pytest.fixture
@@ -319,7 +319,7 @@ def test_look_ups(registry):
 def test_a_schema_that_was_read_ahead_is_not_read_again(registry, monkeypatch):
     text = '{"type":"fixed","name":"ahead","size":1}'
     prepare(registry.state, "a", Schema(text))()
-    monkeypatch.setattr("tidelog.registry.compatibility._KINDS", {})
+    monkeypatch.setattr("tidelog.schemas.compatibility._KINDS", {})
     assert registry.register("a", text) == (1, 1)
 
 

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from tidelog.log.columnar.compile import compile_schema
+from tidelog.schemas.compile import compile_schema
 from tidelog.spark.fitting import fitted, why_unreadable, why_unwritable
 
 

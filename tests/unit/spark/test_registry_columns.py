@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tidelog.log.base.errors import InvalidRecordError
-from tidelog.log.columnar.compile import compile_schema
-from tidelog.log.columnar.model import EncodingError
+from tidelog.schemas.base.value_schemas import EncodingError
+from tidelog.schemas.compile import compile_schema
 from tidelog.spark.registry_columns import ColumnDecoder, ColumnEncoder
 
 GUID = "0f8fad5b-d9cb-469f-a165-70867728950e"

@@ -16,12 +16,12 @@ from tidelog.connect.converters.protobuf_values import fill, struct_of_message
 from tidelog.connect.converters.registries import registry_client, registry_failure, registry_keys, serializer_settings
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import ConnectSchema, check_value
-from tidelog.log.columnar.model import SchemaError
-from tidelog.log.columnar.protobuf_text import ROOT, compiled
 from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.framing import unframed
 from tidelog.schema_registry.model import Schema, SchemaRegistryError
 from tidelog.schema_registry.serdes import READER, WRITER, SchemaChooser, WriterSchemas, configured, referenced
+from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.protobuf.text import ROOT, compiled
 
 PROTOBUF_KEYS: Final = (
     registry_keys()

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidelog.log.base.errors import MissingPackageError
-from tidelog.log.columnar.compile import compile_schema
-from tidelog.log.columnar.model import SchemaError
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.schema import delta_type
 from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.typed.facts import typing_of
 from tidelog.log.typed.growth import grown
 from tidelog.log.typed.tables import TypedTable
+from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.compile import compile_schema
 
 
 @dataclass(frozen=True, slots=True)

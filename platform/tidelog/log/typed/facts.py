@@ -7,7 +7,6 @@ from functools import lru_cache
 import pyarrow as pa
 
 from tidelog.log.base.errors import CorruptLogError
-from tidelog.log.columnar.compile import compile_schema
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.disk_format import TYPED_FORMAT_VERSION
 from tidelog.log.delta.schema import columns_of
@@ -15,6 +14,7 @@ from tidelog.log.delta.written_schemas import WrittenSchema, parse_written_schem
 from tidelog.log.state.topic_state import CONFIG_PREFIX, FORMAT, VALUE_DERIVED, VALUE_SCHEMAS
 from tidelog.log.typed.growth import grown
 from tidelog.log.typed.value_typing import Typing, Writer
+from tidelog.schemas.compile import compile_schema
 
 _NONE = "none"
 

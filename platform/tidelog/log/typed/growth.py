@@ -9,8 +9,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidelog.log.columnar.model import FORBIDDEN_IN_NAMES
 from tidelog.log.delta.schema import DELTA_TYPES, MOST_DIGITS, plain_type
+from tidelog.schemas.base.value_schemas import FORBIDDEN_IN_NAMES
 
 # Fields at all levels that one table has at most, and how deep they lie: engines plan with each of them.
 MOST_FIELDS: Final = 2_000

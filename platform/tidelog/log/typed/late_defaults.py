@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelog.log.columnar.model import FieldPath
 from tidelog.log.typed.placing import lacks, type_at, with_defaults
 from tidelog.log.typed.value_typing import Typing
+from tidelog.schemas.base.value_schemas import FieldPath
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelog.log.columnar.model import FieldPath
 from tidelog.log.delta.schema import plain_type
+from tidelog.schemas.base.value_schemas import FieldPath
 
 Rows = npt.NDArray[np.bool_]
 

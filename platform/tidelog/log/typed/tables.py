@@ -10,13 +10,13 @@ from typing import Final
 import pyarrow as pa
 
 from tidelog.log.base.errors import InvalidConfigError
-from tidelog.log.columnar.compile import compile_schema
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.disk_format import FORMAT_VERSION, TYPED_FORMAT_VERSION
 from tidelog.log.delta.schema import columns_of, typed_schema
 from tidelog.log.delta.written_schemas import WrittenSchema, parse_written_schemas, written_schemas_text
 from tidelog.log.state.topic_state import FORMAT, VALUE_DERIVED, VALUE_SCHEMAS
 from tidelog.log.typed.growth import grown
+from tidelog.schemas.compile import compile_schema
 
 # Of one topic: each entry that changes its configuration, and each checkpoint, holds them all.
 MOST_SCHEMAS: Final = 1_000

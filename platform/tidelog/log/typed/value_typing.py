@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.log.base.errors import InvalidRecordError, InvalidValueError
-from tidelog.log.columnar.framing import HEADER, PREFIX_BYTES, NamedGuid, framed, guids_of, ids_of, split
-from tidelog.log.columnar.model import EncodingError, ValueSchema
 from tidelog.log.delta import schema
 from tidelog.log.typed.placing import placed, with_lacking
+from tidelog.schemas.base.framing import HEADER, PREFIX_BYTES, NamedGuid, framed, guids_of, ids_of, split
+from tidelog.schemas.base.value_schemas import EncodingError, ValueSchema
 
 Bools = npt.NDArray[np.bool_]
 I32 = npt.NDArray[np.int32]

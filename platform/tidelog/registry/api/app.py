@@ -11,8 +11,8 @@ from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, Ti
 from tidelog.registry.api.calls import ApiCall, SchemaText
 from tidelog.registry.api.guard import answered
 from tidelog.registry.api.routing import ROUTES
-from tidelog.registry.base.errors import RegistryError, schema_too_large
 from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.schemas.base.errors import RegistryError, schema_too_large
 from tidelog.server.app import App, HttpRefusal, Refusals
 from tidelog.server.connections import HttpBounds
 from tidelog.server.errors import RequestRefusedError

@@ -1,11 +1,11 @@
 """The forms in which a schema's text may be asked for (`format`)."""
 
-from tidelog.registry.avro.parsed import AvroSchema
-from tidelog.registry.base.model import Schema
-from tidelog.registry.compatibility import parse
-from tidelog.registry.protobuf.parsed import ProtobufSchema
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.reading import resolved
+from tidelog.schemas.avro.parsed import AvroSchema
+from tidelog.schemas.base.model import Schema
+from tidelog.schemas.compatibility import parse
+from tidelog.schemas.protobuf.parsed import ProtobufSchema
 
 
 def formatted(state: RegistryState, subject: str, schema: Schema, form: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 from tidelog.access.model import AclOperation
 from tidelog.registry.api.calls import ApiCall
-from tidelog.registry.base.errors import RegistryError
 from tidelog.registry.state.subjects import SubjectName
+from tidelog.schemas.base.errors import RegistryError
 from tidelog.server.routes import Route
 
 Rule = Callable[[ApiCall], None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
-from tidelog.registry.base.errors import RegistryError
+from tidelog.schemas.base.errors import RegistryError
 from tidelog.server.logins import May
 
 _ENDINGS: Final = ("-key", "-value")

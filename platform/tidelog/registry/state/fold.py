@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from tidelog.registry.base.errors import RegistryError
-from tidelog.registry.base.model import Schema
 from tidelog.registry.state.records import (
     CLEAR_SUBJECT,
     CONFIG,
@@ -19,6 +17,8 @@ from tidelog.registry.state.records import (
     subject_version,
 )
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
+from tidelog.schemas.base.errors import RegistryError
+from tidelog.schemas.base.model import Schema
 
 Place = tuple[str, int]
 

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tidelog.registry.avro.parsed import AvroSchema
-from tidelog.registry.base.errors import RegistryError, schema_not_found, subject_not_found
-from tidelog.registry.base.merging import configured_metadata, configured_rules
-from tidelog.registry.base.model import VERSION_PROPERTY, Schema, SchemaMetadata
-from tidelog.registry.compatibility import ParsedSchema, parse
 from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.merging import configured_metadata, configured_rules
 from tidelog.registry.state.reading import canonical, resolved
 from tidelog.registry.state.records import SubjectVersion
 from tidelog.registry.state.settings import config_of
+from tidelog.schemas.avro.parsed import AvroSchema
+from tidelog.schemas.base.errors import RegistryError, schema_not_found, subject_not_found
+from tidelog.schemas.base.model import VERSION_PROPERTY, Schema, SchemaMetadata
+from tidelog.schemas.compatibility import ParsedSchema, parse
 
 
 def look_up(

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from tidelog.registry.base.errors import RegistryError, invalid_schema
-from tidelog.registry.base.model import Reference, Schema
-from tidelog.registry.compatibility import ParsedSchema, parse
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.subjects import SubjectName
+from tidelog.schemas.base.errors import RegistryError, invalid_schema
+from tidelog.schemas.base.model import Reference, Schema
+from tidelog.schemas.compatibility import ParsedSchema, parse
 
 
 def prepare(state: RegistryState, subject: str, schema: Schema) -> Callable[[], None]:

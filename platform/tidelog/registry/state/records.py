@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tidelog.registry.base.json_text import dumps
-from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
+from tidelog.schemas.base.json_text import dumps
+from tidelog.schemas.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
 
 SCHEMA: Final = "SCHEMA"
 CONFIG: Final = "CONFIG"

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidelog.registry.base.errors import RegistryError, incompatible, invalid_schema, not_permitted
-from tidelog.registry.base.model import Schema, SchemaMetadata
-from tidelog.registry.compatibility import CompatibilityLevel, ParsedSchema, incompatibilities, parse
 from tidelog.registry.state.fold import MOST_NUMBER, RegistryState
 from tidelog.registry.state.look_ups import configured, same_version
 from tidelog.registry.state.reading import canonical, resolved
 from tidelog.registry.state.records import CONTEXT, RegistryRecord, SubjectVersion, tombstone
 from tidelog.registry.state.settings import Mode, check_writable, config_of, mode_of
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName
+from tidelog.schemas.base.errors import RegistryError, incompatible, invalid_schema, not_permitted
+from tidelog.schemas.base.model import Schema, SchemaMetadata
+from tidelog.schemas.compatibility import CompatibilityLevel, ParsedSchema, incompatibilities, parse
 
 # The version of a registration that must be the subject's newest one: made, unless it is that already.
 NEWEST = -1

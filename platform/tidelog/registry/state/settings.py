@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from tidelog.registry.base.errors import (
+from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.records import CLEAR_SUBJECT, CONFIG, MODE, RegistryRecord, tombstone
+from tidelog.registry.state.subjects import GLOBAL_CONTEXT, SubjectName
+from tidelog.schemas.base.errors import (
     RegistryError,
     invalid_mode,
     malformed,
@@ -14,11 +17,8 @@ from tidelog.registry.base.errors import (
     reference_exists,
     subject_not_found,
 )
-from tidelog.registry.base.model import RuleSet, SchemaMetadata
-from tidelog.registry.compatibility import CompatibilityLevel
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.records import CLEAR_SUBJECT, CONFIG, MODE, RegistryRecord, tombstone
-from tidelog.registry.state.subjects import GLOBAL_CONTEXT, SubjectName
+from tidelog.schemas.base.model import RuleSet, SchemaMetadata
+from tidelog.schemas.compatibility import CompatibilityLevel
 
 DEFAULT_LEVEL: Final = CompatibilityLevel.BACKWARD
 _POLICIES: Final = ("STRICT", "LENIENT")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from tidelog.registry.base.errors import invalid_subject
+from tidelog.schemas.base.errors import invalid_subject
 
 DEFAULT_CONTEXT: Final = "."
 GLOBAL_CONTEXT: Final = ".__GLOBAL"

@@ -4,10 +4,10 @@ import json
 
 import pyarrow as pa
 
-from tidelog.log.columnar.compile import compile_schema
 from tidelog.log.typed.growth import grown
 from tidelog.log.typed.late_defaults import LateDefault, filled, late_defaults
 from tidelog.log.typed.value_typing import Typing, Writer
+from tidelog.schemas.compile import compile_schema
 
 
 def field(name, kind, **more):

@@ -9,12 +9,12 @@ import pytest
 from support.logs import metadata
 
 from tidelog.log.base.errors import CorruptLogError, InvalidConfigError
-from tidelog.log.columnar.model import SchemaError
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.typed import tables
 from tidelog.log.typed.facts import typing_of
 from tidelog.log.typed.tables import TypedTable, configured, table_facts
+from tidelog.schemas.base.value_schemas import SchemaError
 
 
 def record(**fields: object) -> str:

@@ -5,10 +5,10 @@ import pytest
 from support.value_typings import prefixed
 
 from tidelog.log.base.errors import InvalidRecordError
-from tidelog.log.columnar.compile import compile_schema
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.records.checks import to_records
 from tidelog.log.typed.value_typing import Typing, Writer
+from tidelog.schemas.compile import compile_schema
 
 JSON = """{"type":"object","required":["id"],"properties":{"id":{"type":"integer","minimum":0},
     "any":{"type":["string","integer"]}}}"""

@@ -9,12 +9,12 @@ import pytest
 from support.value_typings import FLIGHT, LATER, avro_payload, flight, prefixed, typing_with
 
 from tidelog.log.base.errors import InvalidRecordError, InvalidValueError
-from tidelog.log.columnar.compile import compile_schema
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import schema
 from tidelog.log.group_commit.requests import refused_units
 from tidelog.log.records.checks import to_records
 from tidelog.log.typed.value_typing import Typing, Writer
+from tidelog.schemas.compile import compile_schema
 
 GUID = bytes(range(16))
 CONFIG = TopicConfig.parse({})

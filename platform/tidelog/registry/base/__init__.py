@@ -1,1 +1,0 @@
-"""What all kinds of schemas share: references, identity, JSON text, comparison, errors."""

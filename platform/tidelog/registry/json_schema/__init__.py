@@ -1,1 +1,0 @@
-"""JSON Schema, drafts 4 to 2020-12: read, and compared by Confluent's rules."""

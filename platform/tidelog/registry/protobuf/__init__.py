@@ -1,1 +1,0 @@
-"""Protobuf schemas: read, written as Confluent's registry writes them, and compared by its rules."""

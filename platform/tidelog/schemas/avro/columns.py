@@ -1,0 +1,185 @@
+"""Which columns an Avro schema has: the Arrow type of each field, and why a field is none."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from tidelog.schemas.avro.lenient import ABSENT, AvroNode
+from tidelog.schemas.base.value_schemas import FieldPath, name_problem
+
+MAX_DEPTH: Final = 50
+_MOST_LEAST: Final = 1 << 20
+_MICROS: Final = 1000  # in a millisecond
+# Decimals of columns have up to 38 digits; Python's usual context rounds to 28.
+EXACT: Final = Context(prec=60)
+
+_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+    "fixed": pa.binary(),
+    "enum": pa.string(),
+    "date": pa.date32(),
+    "timestamp-millis": pa.timestamp("us", "UTC"),
+    "timestamp-micros": pa.timestamp("us", "UTC"),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """A type at one place of a schema. `type`: its column's, None for what is read and left out.
+
+    `null_at`: the index of null in a union of null and one type, -1 elsewhere; `node` is then the union, and `inner`
+    the other branch alone. `inner` otherwise: a record's fields, an array's items, a map's values.
+    """
+
+    node: AvroNode
+    type: pa.DataType | None
+    inner: "tuple[Column, ...]" = ()
+    null_at: int = -1
+
+    @property
+    def kept(self) -> "tuple[tuple[str, Column], ...]":
+        """A record's fields that are columns, with their names."""
+        pairs = zip(self.node.fields, self.inner, strict=True)
+        return tuple((field.name, column) for field, column in pairs if column.type is not None)
+
+
+def leaf_column(node: AvroNode) -> Column:
+    """A type without inner ones as it is for itself."""
+    if node.logical == "decimal":
+        return Column(node, pa.decimal128(node.precision, node.scale))
+    return Column(node, _TYPES[node.logical or node.kind])
+
+
+def columns_of(root: AvroNode) -> tuple[Column, dict[str, str]]:
+    """A schema's columns, and the path of each field that is left out -> why."""
+    planner = _Planner()
+    column = planner.column(root, "", ()) if root.kind == "record" else planner.no("", "it is no record", root)
+    return column, planner.left_out
+
+
+class _Planner:
+    def __init__(self) -> None:
+        self.left_out: dict[str, str] = {}
+
+    def no(self, path: str, why: str, node: AvroNode) -> Column:
+        self.left_out[path] = why
+        return Column(node, None)
+
+    def column(self, node: AvroNode, path: str, around: tuple[AvroNode, ...]) -> Column:
+        if len(around) > MAX_DEPTH:
+            return self.no(path, f"it is nested deeper than {MAX_DEPTH} levels", node)
+        if node.kind == "record":
+            return self._record(node, path, around)
+        if node.kind == "union":
+            return self._union(node, path, around)
+        if node.kind in ("array", "map"):
+            return self._many(node, path, around)
+        if node.kind == "null":
+            return self.no(path, "null is no type of a column", node)
+        return leaf_column(node)
+
+    def _record(self, node: AvroNode, path: str, around: tuple[AvroNode, ...]) -> Column:
+        if node in around:
+            return self.no(path, f"the type '{node.name}' holds itself", node)
+        inner = []
+        names: dict[str, str] = {}
+        for field in node.fields:
+            here = f"{path}.{field.name}" if path else field.name
+            problem = name_problem(field.name, names)
+            if problem is None:
+                column = self.column(field.node, here, (*around, node))
+            else:
+                column = self.no(here, problem, field.node)
+            if column.type is not None:
+                names[field.name.lower()] = field.name
+            inner.append(column)
+        if not names:
+            return self.no(path, "no field of it can be a column", node)
+        pairs = zip(node.fields, inner, strict=True)
+        kind = pa.struct([pa.field(field.name, column.type) for field, column in pairs if column.type is not None])
+        return Column(node, kind, tuple(inner))
+
+    def _union(self, node: AvroNode, path: str, around: tuple[AvroNode, ...]) -> Column:
+        values = [branch for branch in node.inner if branch.kind != "null"]
+        if len(values) != 1 or len(node.inner) > 2:
+            return self.no(path, "it is a union of several types", node)
+        one = self.column(values[0], path, (*around, node))
+        null_at = next((at for at, branch in enumerate(node.inner) if branch.kind == "null"), -1)
+        return Column(node, one.type, (one,), null_at)
+
+    def _many(self, node: AvroNode, path: str, around: tuple[AvroNode, ...]) -> Column:
+        inside = f"{path}.{'element' if node.kind == 'array' else 'value'}"
+        if node.kind == "array" and least_bytes(node.inner[0]) == 0:
+            return self.no(path, "it is an array of what encodes to no bytes", node)
+        one = self.column(node.inner[0], inside, (*around, node))
+        if one.type is None:
+            return self.no(path, f"what it holds is left out: {self.left_out[inside]}", node)
+        if node.kind == "array":
+            return Column(node, pa.list_(pa.field("element", one.type)), (one,))
+        return Column(node, pa.map_(pa.string(), one.type), (one,))
+
+
+def least_bytes(node: AvroNode) -> int:
+    """The fewest bytes that a value of a type takes: 0 only for types whose every value takes none."""
+    if node.least < 0:
+        node.least = _least(node, ())
+    return node.least
+
+
+def _least(node: AvroNode, around: tuple[AvroNode, ...]) -> int:
+    if node.kind == "null" or node in around:
+        return 0
+    if node.kind == "fixed":
+        return node.size
+    if node.kind == "record":
+        return min(_MOST_LEAST, sum(_least(field.node, (*around, node)) for field in node.fields))
+    return {"float": 4, "double": 8}.get(node.kind, 1)
+
+
+def default_values(column: Column, path: FieldPath = ()) -> dict[FieldPath, Any]:
+    """The defaults of fields that are columns, as Arrow takes them, by their paths below `path`."""
+    if column.node.kind in ("array", "map"):
+        return default_values(column.inner[0], (*path, "element" if column.node.kind == "array" else "value"))
+    if column.node.kind == "union":
+        return default_values(column.inner[0], path)
+    found = {}
+    for field, one in zip(column.node.fields, column.inner, strict=False):  # what is no record has none
+        if one.type is not None:
+            if field.default is not ABSENT:
+                found[(*path, field.name)] = _default(field.default, one)
+            found |= default_values(one, (*path, field.name))
+    return found
+
+
+def _default(value: Any, column: Column) -> Any:
+    node = column.node
+    if node.kind == "union":
+        return None if value is None else _default(value, column.inner[0])
+    if node.kind == "record":
+        given = value if isinstance(value, Mapping) else {}
+        said = {field.name: field.default for field in node.fields if field.default is not ABSENT} | {**given}
+        return {name: _default(said[name], one) for name, one in column.kept if name in said}
+    if node.kind == "array":
+        return [_default(one, column.inner[0]) for one in value]
+    if node.kind == "map":
+        return [(key, _default(one, column.inner[0])) for key, one in value.items()]
+    if node.kind in ("bytes", "fixed"):
+        data = str(value).encode("latin-1", "replace")
+        if node.logical == "decimal":
+            return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-node.scale, EXACT)
+        return data
+    if node.logical == "timestamp-millis":
+        return value * _MICROS
+    return value
+
+
+KEY: Final = leaf_column(AvroNode("string"))  # of a map

@@ -1,0 +1,251 @@
+"""Avro schemas from JSON, by Avro's rules of names and types. Errors name the place."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from tidelog.schemas.avro.model import ABSENT, NAMED, PRIMITIVES, AvroField, AvroType
+from tidelog.schemas.base.errors import RegistryError, invalid_schema
+from tidelog.schemas.base.json_text import Json, loads
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_ORDERS: Final = ("ascending", "descending", "ignore")
+# Keys that Avro gives a meaning, by where they are; all others are kept as properties.
+_KEYS: Final[Mapping[str, frozenset[str]]] = {
+    "record": frozenset({"type", "name", "namespace", "doc", "fields", "aliases"}),
+    "enum": frozenset({"type", "name", "namespace", "doc", "symbols", "default", "aliases"}),
+    "fixed": frozenset({"type", "name", "namespace", "doc", "size", "aliases"}),
+    "array": frozenset({"type", "items"}),
+    "map": frozenset({"type", "values"}),
+    "field": frozenset({"name", "type", "doc", "default", "order", "aliases"}),
+}
+
+
+def read(text: str, references: Iterable[str] = ()) -> tuple[AvroType, list[AvroType]]:
+    """The type of a schema, and all named types of the schemas that it references, given as texts.
+
+    Of references, those that others need come first. Raises `RegistryError` 42201 with the place of the mistake.
+    """
+    reader = _Reader()
+    for other in references:
+        reader.type_of(loads(other), "", "#")
+    known = list(reader.names.values())
+    return reader.type_of(loads(text), "", "#"), known
+
+
+class _Reader:
+    """Reads types; `names` has every named one, by its full name."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, AvroType] = {}
+
+    def type_of(self, value: Json, space: str, place: str) -> AvroType:
+        """A type, in the namespace of what it is in."""
+        if isinstance(value, str):
+            return self._by_name(value, space, place)
+        if isinstance(value, list):
+            return self._union(value, space, place)
+        if not isinstance(value, Mapping):
+            raise _wrong(place, f"expected a type's name, an object or a list, found {value!r}")
+        kind = value.get("type")
+        if not isinstance(kind, str):
+            raise _wrong(place, f"the object's type must be a type's name, found {kind!r}")
+        if kind in NAMED:
+            return self._named(value, kind, space, place)
+        if kind in ("array", "map"):
+            key = "items" if kind == "array" else "values"
+            if key not in value:
+                raise _wrong(place, f"the {kind} has no {key}")
+            inner = self.type_of(value[key], space, f"{place}/{key}")
+            return AvroType(kind, inner=[inner], props=_others(value, kind))
+        if kind in PRIMITIVES:
+            return AvroType(kind, props={key: one for key, one in value.items() if key != "type"})
+        return self._by_name(kind, space, place)
+
+    def _by_name(self, name: str, space: str, place: str) -> AvroType:
+        if name in PRIMITIVES:
+            return AvroType(name)
+        full = name if "." in name or not space else f"{space}.{name}"
+        found = self.names.get(full.removeprefix(".")) or self.names.get(name)
+        if found is None:
+            raise _wrong(place, f"the type '{full}' is not defined; define it before, or add it to the references")
+        return found
+
+    def _union(self, branches: list[Json], space: str, place: str) -> AvroType:
+        inner = [self.type_of(branch, space, f"{place}/{i}") for i, branch in enumerate(branches)]
+        names = [branch.full_name for branch in inner]
+        if any(branch.type == "union" for branch in inner):
+            raise _wrong(place, "a union has a union as its branch")
+        twice = _first_repeated(names)
+        if twice is not None:
+            raise _wrong(place, f"the union has {twice} twice")
+        return AvroType("union", inner=inner)
+
+    def _named(self, value: Mapping[str, Json], kind: str, space: str, place: str) -> AvroType:
+        namespace, name = _full_name(value, space, place)
+        shared = "record" if kind == "error" else kind
+        made = AvroType(
+            kind,
+            namespace,
+            name,
+            doc=_text(value, "doc", place),
+            aliases=tuple(_full_alias(alias, namespace) for alias in _names(value, "aliases", place)),
+            props=_others(value, shared),
+        )
+        if made.full_name in self.names:
+            raise _wrong(place, f"the type '{made.full_name}' is defined twice")
+        self.names[made.full_name] = made
+        if kind == "enum":
+            self._fill_enum(made, value, place)
+        elif kind == "fixed":
+            size = value.get("size")
+            if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+                raise _wrong(place, f"the size of a fixed must be a number from 0 on, found {size!r}")
+            made.size = size
+        else:
+            fields = value.get("fields")
+            if not isinstance(fields, list):
+                raise _wrong(place, "the record has no list of fields")
+            for i, one in enumerate(fields):
+                made.fields.append(self._field(one, namespace, f"{place}/fields/{i}"))
+            twice = _first_repeated(one.name for one in made.fields)
+            if twice is not None:
+                raise _wrong(place, f"the record has the field '{twice}' twice")
+        return made
+
+    def _fill_enum(self, made: AvroType, value: Mapping[str, Json], place: str) -> None:
+        made.symbols = tuple(_names(value, "symbols", place))
+        if "symbols" not in value:
+            raise _wrong(place, "the enum has no list of symbols")
+        for symbol in made.symbols:
+            _check_name(symbol, place)
+        if len({*made.symbols}) < len(made.symbols):
+            raise _wrong(place, "the enum has a symbol twice")
+        made.default = _text(value, "default", place)
+        if made.default is not None and made.default not in made.symbols:
+            raise _wrong(place, f"the enum's default '{made.default}' is none of its symbols")
+
+    def _field(self, value: Json, space: str, place: str) -> AvroField:
+        if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
+            raise _wrong(place, "a field must be an object with a name")
+        if "type" not in value:
+            raise _wrong(place, f"the field '{value['name']}' has no type")
+        order = _text(value, "order", place)
+        if order is not None and order.lower() not in _ORDERS:
+            raise _wrong(place, f"the order of a field is one of {', '.join(_ORDERS)}, found '{order}'")
+        return AvroField(
+            _check_name(value["name"], place),
+            self.type_of(value["type"], space, f"{place}/type"),
+            value.get("default", ABSENT),
+            _text(value, "doc", place),
+            None if order is None or order.lower() == "ascending" else order.lower(),
+            tuple(_names(value, "aliases", place)),
+            _others(value, "field"),
+        )
+
+
+def _full_name(value: Mapping[str, Json], space: str, place: str) -> tuple[str, str]:
+    name, namespace = value.get("name"), _text(value, "namespace", place)
+    if not isinstance(name, str):
+        raise _wrong(place, f"the {value['type']} has no name")
+    if "." in name:
+        namespace, name = name.rpartition(".")[::2]
+    elif namespace is None:
+        namespace = space
+    _check_name(name, place)
+    for part in namespace.split(".") if namespace else ():
+        _check_name(part, place)
+    if not namespace and name in PRIMITIVES:
+        raise _wrong(place, f"a type can't be named '{name}', which is a primitive's name")
+    return namespace, name
+
+
+def _first_repeated(names: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+
+
+def _full_alias(alias: str, namespace: str) -> str:
+    return alias if "." in alias or not namespace else f"{namespace}.{alias}"
+
+
+def _check_name(name: str, place: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise _wrong(place, f"'{name}' is no name: letters, digits and _ only, and no digit first")
+    return name
+
+
+def _others(value: Mapping[str, Json], kind: str) -> dict[str, Json]:
+    return {key: one for key, one in value.items() if key not in _KEYS[kind]}
+
+
+def _text(value: Mapping[str, Json], key: str, place: str) -> str | None:
+    found = value.get(key)
+    if not (found is None or isinstance(found, str)):
+        raise _wrong(place, f"{key} must be a text, found {found!r}")
+    return found
+
+
+def _names(value: Mapping[str, Json], key: str, place: str) -> list[str]:
+    found = value.get(key) or []
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise _wrong(place, f"{key} must be a list of names, found {found!r}")
+    return found
+
+
+# --- defaults ----------------------------------------------------------------------------------------------
+
+_INT, _LONG = range(-(2**31), 2**31), range(-(2**63), 2**63)
+
+
+def check_defaults(root: AvroType) -> None:
+    """Raise `RegistryError` 42201 where a field's default does not fit its type."""
+    seen, stack = {root}, [root]
+    while stack:
+        one = stack.pop()
+        for inner in (*one.inner, *(own.type for own in one.fields)):
+            if inner not in seen:
+                seen.add(inner)
+                stack.append(inner)
+        for own in one.fields:
+            if own.default is not ABSENT and not _fits(own.default, own.type):
+                raise invalid_schema(
+                    f"The default {own.default!r} of the field '{own.name}' in '{one.full_name}' is no "
+                    f"{own.type.full_name}. Give a value of the field's type, or of one of its union's branches."
+                )
+
+
+def _fits(value: Json, kind: AvroType) -> bool:
+    """Whether a default's JSON is a value of a type (specification of Avro, table "field default values")."""
+    match kind.type:
+        case "null":
+            return value is None
+        case "boolean":
+            return isinstance(value, bool)
+        case "int" | "long":
+            return (
+                isinstance(value, int)
+                and not isinstance(value, bool)
+                and value in (_INT if kind.type == "int" else _LONG)
+            )
+        case "float" | "double":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "string" | "bytes" | "fixed":
+            return isinstance(value, str)
+        case "enum":
+            return value in kind.symbols
+        case "array":
+            return isinstance(value, list) and all(_fits(one, kind.inner[0]) for one in value)
+        case "map":
+            return isinstance(value, Mapping) and all(_fits(one, kind.inner[0]) for one in value.values())
+        case "union":
+            return any(_fits(value, branch) for branch in kind.inner)
+        case _:
+            return isinstance(value, Mapping) and all(
+                _fits(value[own.name], own.type) if own.name in value else own.default is not ABSENT
+                for own in kind.fields
+            )
+
+
+def _wrong(place: str, what: str) -> RegistryError:
+    return invalid_schema(f"The schema breaks Avro's rules at '{place}': {what}.")

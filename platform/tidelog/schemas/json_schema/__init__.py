@@ -1,0 +1,1 @@
+"""JSON Schema, drafts 4 to 2020-12: read, and compared by Confluent's rules; payloads as columns."""

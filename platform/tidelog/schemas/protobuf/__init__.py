@@ -1,0 +1,1 @@
+"""Protobuf: schemas read, written as Confluent's registry writes them, compared by its rules; payloads as columns."""

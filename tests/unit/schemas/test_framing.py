@@ -1,0 +1,72 @@
+"""Confluent's prefix of values: taken off and put on again, for whole batches."""
+
+import struct
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidelog.schemas.base.framing import framed, guids_of, split
+
+IDS = st.sampled_from([1, 7, 255, 256, 1 << 24, (1 << 31) - 1])
+FRAMED = st.builds(lambda number, payload: b"\0" + struct.pack(">I", number) + payload, IDS, st.binary(max_size=9))
+VALUES = st.lists(st.none() | FRAMED | st.binary(max_size=9), max_size=30)
+
+
+def one_by_one(value):
+    """The id and the payload of one value."""
+    if value is None or len(value) < 5 or value[0]:
+        return 0, value
+    number = struct.unpack(">I", value[1:5])[0]
+    return (number, value[5:]) if 0 < number < 1 << 31 else (0, value)
+
+
+@given(VALUES, st.integers(0, 30), st.integers(0, 30))
+def test_ids_and_payloads_are_split_as_one_by_one(values, first, count):
+    some = values[first : first + count]
+    ids, payloads = split(pa.array(values, pa.binary()).slice(first, count))
+    payloads.validate(full=True)
+    assert list(zip(ids.tolist(), payloads.to_pylist(), strict=True)) == [one_by_one(value) for value in some]
+    assert ids.dtype == np.int32
+    assert framed(payloads, ids).to_pylist() == some
+
+
+@pytest.mark.parametrize("number", [0, 1 << 31, (1 << 32) - 1])
+def test_a_prefix_of_an_id_that_there_can_t_be_is_none(number):
+    value = b"\0" + struct.pack(">I", number) + b"x"
+    ids, payloads = split(pa.array([value, b"\0\0\0\0\1"], pa.binary()))
+    assert ids.tolist() == [0, 1]
+    assert payloads.to_pylist() == [value, b""]
+
+
+def test_values_without_any_prefix_are_not_copied():
+    values = pa.array([b"abc", None, b"\0\0\0\0\0abc"], pa.binary())
+    ids, payloads = split(values)
+    assert not ids.any()
+    assert payloads is values
+
+
+def headers_of(*rows):
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    return pa.array([row and [{"key": key, "value": value} for key, value in row] for row in rows], kind)
+
+
+def test_the_last_header_of_a_record_names_its_schema():
+    one, other = b"\1" + bytes(range(16)), b"\1" + bytes(16)
+    name = "__value_schema_id"
+    found = guids_of(
+        headers_of(
+            None,
+            [(name, one)],
+            [(name, one), ("x", None), (name, other)],
+            [(name, b"\0" + bytes(16))],
+            [(name, b"\1short")],
+            [(name, None)],
+            [("__key_schema_id", one)],
+        )
+    )
+    assert found == {1: (one[1:], b""), 2: (other[1:], b"")}
+    assert guids_of(headers_of([(name, one + b"\x02\x04")])) == {0: (one[1:], b"\x02\x04")}
+    assert guids_of(headers_of(None, None)) == {}
