@@ -20,7 +20,7 @@ from tidelog.log.storage.port import Storage
 from tidelog.log.typed.descriptions import leaves
 from tidelog.log.typed.growth import grown
 from tidelog.log.typed.tables import TypedTable
-from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.compile import compile_schema
 
 # What tidelog sets and relies on; other properties follow the topic's configuration.

@@ -9,7 +9,7 @@ from tidelog.log.delta.schema import COLUMNS, HEADERS
 from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.typed.value_typing import Guid, Typing
 from tidelog.log.upkeep.lake_context import Subjects
-from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.compile import compile_schema
 
 # Schemas that one batch may make a table look for: values that only look like framed ones name any number of ids.

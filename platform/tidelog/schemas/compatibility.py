@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from tidelog.schemas.avro.parsed import AvroSchema
 from tidelog.schemas.base.comparison import Difference, Differences
-from tidelog.schemas.base.errors import RegistryError, invalid_compatibility, invalid_schema
+from tidelog.schemas.base.errors import SchemaError, invalid_compatibility
 from tidelog.schemas.base.json_text import too_deep
 from tidelog.schemas.base.model import SchemaKind
 from tidelog.schemas.json_schema.parsed import JsonSchema
@@ -66,7 +66,7 @@ class ParsedSchema(Protocol):
         """Names of the outermost fields, that metadata may reserve."""
 
     def check(self, *, strict: bool = False) -> None:
-        """Raise `RegistryError` 42201 for what the parser lets pass, but the kind's rules don't.
+        """Raise `SchemaError` for what the parser lets pass, but the kind's rules don't.
 
         `strict`: with the rules of `validateFields`.
         """
@@ -83,18 +83,18 @@ _KINDS: Final[Mapping[SchemaKind, Any]] = {
 
 
 def kind_of(text: object) -> SchemaKind:
-    """A kind by its name. Raises `RegistryError` 42201."""
+    """A kind by its name. Raises `SchemaError`."""
     if text in (None, ""):
         return SchemaKind.AVRO
     if isinstance(text, str) and text in SchemaKind.__members__:
         return SchemaKind[text]
-    raise invalid_schema(f"Invalid schema type {text!r}. Valid values are {', '.join(SchemaKind)}.")
+    raise SchemaError(f"Invalid schema type {text!r}. Valid values are {', '.join(SchemaKind)}.")
 
 
 def parse(kind: SchemaKind, text: str, references: Mapping[str, str]) -> ParsedSchema:
     """Read a schema. `references`: {name: text} of all that it needs, those that others need first.
 
-    Raises `RegistryError` 42201 with the place of the mistake.
+    Raises `SchemaError` with the place of the mistake.
     """
     try:
         return _parsed(kind, text, tuple(references.items()))
@@ -135,9 +135,7 @@ def _against(level: CompatibilityLevel, new: ParsedSchema, old: ParsedSchema, *,
         if level.forward:
             found = old.differences_from(new, lenient=lenient)
             messages += [_message(one, "old", "new") for one in found if one.breaking(lenient=lenient)]
-    except RegistryError as error:
-        if error.code != 42201:
-            raise
+    except SchemaError as error:
         messages.append(f"A schema to compare with can't be read: {error}")
     return messages
 

@@ -1,7 +1,8 @@
 """Which codec reads a schema; each keeps what it has compiled."""
 
 from tidelog.log.base.extras import require
-from tidelog.schemas.base.value_schemas import SchemaError, ValueSchema
+from tidelog.schemas.base.errors import SchemaError
+from tidelog.schemas.base.value_schemas import ValueSchema
 
 
 def compile_schema(

@@ -20,7 +20,7 @@ from tidelog.log.topic import Topic
 from tidelog.log.typed import tables
 from tidelog.log.typed.value_typing import Typing
 from tidelog.log.value_schemas import ANSWERS_COUNT_S
-from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.base.errors import SchemaError
 
 A, B, C = avro_record(a="int"), avro_record(a="int", b="string"), avro_record(c="long")
 AVRO = {"value.columns": "avro", "value.schema.subject": "s"}

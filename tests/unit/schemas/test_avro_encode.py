@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.avro_payloads import NAMED, SIMPLE, around, random_schema, random_value, record, write
 
 from tidelog.schemas.avro import encoder
-from tidelog.schemas.base.value_schemas import EncodingError
+from tidelog.schemas.base.errors import EncodingError
 from tidelog.schemas.compile import compile_schema
 
 

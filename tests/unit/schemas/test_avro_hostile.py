@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from support.avro_payloads import record, rows, write
 
-from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.compile import compile_schema
 
 

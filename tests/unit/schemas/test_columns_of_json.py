@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.compile import compile_schema
 
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}

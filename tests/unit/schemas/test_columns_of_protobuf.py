@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.log.typed.placing import type_at
-from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.compile import compile_schema
 from tidelog.schemas.protobuf.text import compiled
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.protobuf_messages import PLACE, PROTO2, TEXT, field, instant, message_of, varint, within
 
-from tidelog.schemas.base.value_schemas import EncodingError
+from tidelog.schemas.base.errors import EncodingError
 from tidelog.schemas.compile import compile_schema
 
 VALUES, BARE = compile_schema("protobuf", TEXT), compile_schema("protobuf", TEXT, bare=True)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidelog.schemas.base.value_schemas import EncodingError
+from tidelog.schemas.base.errors import EncodingError
 from tidelog.schemas.compile import compile_schema
 
 SCHEMA = {

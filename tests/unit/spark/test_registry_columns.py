@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tidelog.log.base.errors import InvalidRecordError
-from tidelog.schemas.base.value_schemas import EncodingError
+from tidelog.schemas.base.errors import EncodingError
 from tidelog.schemas.compile import compile_schema
 from tidelog.spark.registry_columns import ColumnDecoder, ColumnEncoder
 

@@ -20,7 +20,7 @@ from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.framing import unframed
 from tidelog.schema_registry.model import Schema, SchemaRegistryError
 from tidelog.schema_registry.serdes import READER, WRITER, SchemaChooser, WriterSchemas, configured, referenced
-from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.protobuf.text import ROOT, compiled
 
 PROTOBUF_KEYS: Final = (

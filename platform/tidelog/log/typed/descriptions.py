@@ -12,7 +12,7 @@ from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.typed.facts import typing_of
 from tidelog.log.typed.growth import grown
 from tidelog.log.typed.tables import TypedTable
-from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.compile import compile_schema
 
 

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from tidelog.log.base.errors import InvalidRecordError, InvalidValueError
 from tidelog.log.delta import schema
 from tidelog.log.typed.placing import placed, with_lacking
+from tidelog.schemas.base.errors import EncodingError
 from tidelog.schemas.base.framing import HEADER, PREFIX_BYTES, NamedGuid, framed, guids_of, ids_of, split
-from tidelog.schemas.base.value_schemas import EncodingError, ValueSchema
+from tidelog.schemas.base.value_schemas import ValueSchema
 
 Bools = npt.NDArray[np.bool_]
 I32 = npt.NDArray[np.int32]

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from tidelog.registry.api.rights import ApiRights
+from tidelog.registry.errors import invalid_version
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.fold import MOST_NUMBER, RegistryState
 from tidelog.registry.state.records import SubjectVersion
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, checked
-from tidelog.schemas.base.errors import RegistryError, invalid_version, malformed, schema_too_large
+from tidelog.schemas.base.errors import RegistryError, malformed, schema_too_large
 from tidelog.schemas.base.model import Reference, RuleSet, Schema, SchemaMetadata
 from tidelog.schemas.compatibility import kind_of
 from tidelog.server.routes import HttpCall

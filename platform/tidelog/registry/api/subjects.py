@@ -13,6 +13,7 @@ from tidelog.registry.api.calls import (
 )
 from tidelog.registry.api.formats import formatted
 from tidelog.registry.api.guard import in_handler, of_subject, registration, with_schema
+from tidelog.registry.errors import subject_not_found, version_not_found
 from tidelog.registry.state.deleting import decide_delete_subject, decide_delete_version
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.look_ups import look_up
@@ -20,7 +21,6 @@ from tidelog.registry.state.reading import prepare
 from tidelog.registry.state.records import SubjectVersion
 from tidelog.registry.state.registering import Registration, decide_register
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT
-from tidelog.schemas.base.errors import subject_not_found, version_not_found
 from tidelog.server.routes import Route
 
 

@@ -2,6 +2,17 @@
 
 from collections.abc import Sequence
 
+from tidelog.registry.errors import (
+    context_not_empty,
+    not_permitted,
+    reference_exists,
+    subject_not_found,
+    subject_not_soft_deleted,
+    subject_soft_deleted,
+    version_not_found,
+    version_not_soft_deleted,
+    version_soft_deleted,
+)
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.records import (
     CONFIG,
@@ -15,17 +26,6 @@ from tidelog.registry.state.records import (
 )
 from tidelog.registry.state.settings import check_writable
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT
-from tidelog.schemas.base.errors import (
-    context_not_empty,
-    not_permitted,
-    reference_exists,
-    subject_not_found,
-    subject_not_soft_deleted,
-    subject_soft_deleted,
-    version_not_found,
-    version_not_soft_deleted,
-    version_soft_deleted,
-)
 
 
 def decide_delete_version(

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tidelog.registry.errors import schema_not_found, subject_not_found
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.merging import configured_metadata, configured_rules
 from tidelog.registry.state.reading import canonical, resolved
 from tidelog.registry.state.records import SubjectVersion
 from tidelog.registry.state.settings import config_of
 from tidelog.schemas.avro.parsed import AvroSchema
-from tidelog.schemas.base.errors import RegistryError, schema_not_found, subject_not_found
+from tidelog.schemas.base.errors import RegistryError
 from tidelog.schemas.base.model import VERSION_PROPERTY, Schema, SchemaMetadata
 from tidelog.schemas.compatibility import ParsedSchema, parse
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.subjects import SubjectName
-from tidelog.schemas.base.errors import RegistryError, invalid_schema
+from tidelog.schemas.base.errors import RegistryError, SchemaError
 from tidelog.schemas.base.model import Reference, Schema
 from tidelog.schemas.compatibility import ParsedSchema, parse
 
@@ -58,7 +58,7 @@ def resolved(state: RegistryState, subject: str, schema: Schema) -> dict[str, st
         place = SubjectName.of(parent).inside(reference.subject), reference.version
         version = state.version(*place, deleted=True)
         if version is None:
-            raise invalid_schema(f'No schema reference found for subject "{place[0]}" and version {place[1]}')
+            raise SchemaError(f'No schema reference found for subject "{place[0]}" and version {place[1]}')
         if ready:
             found.setdefault(reference.name, version.schema.text)
         elif (reference.name, *place) not in begun:

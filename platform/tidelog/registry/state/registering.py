@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tidelog.registry.errors import incompatible, not_permitted
 from tidelog.registry.state.fold import MOST_NUMBER, RegistryState
 from tidelog.registry.state.look_ups import configured, same_version
 from tidelog.registry.state.reading import canonical, resolved
 from tidelog.registry.state.records import CONTEXT, RegistryRecord, SubjectVersion, tombstone
 from tidelog.registry.state.settings import Mode, check_writable, config_of, mode_of
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName
-from tidelog.schemas.base.errors import RegistryError, incompatible, invalid_schema, not_permitted
+from tidelog.schemas.base.errors import RegistryError, SchemaError
 from tidelog.schemas.base.model import Schema, SchemaMetadata
 from tidelog.schemas.compatibility import CompatibilityLevel, ParsedSchema, incompatibilities, parse
 
@@ -115,7 +116,7 @@ def _new_version(
     next_version = _next_version(state, wanted.subject)
     version = wanted.version if wanted.version > 0 else next_version
     if version != next_version and not importing:
-        raise invalid_schema(f"Version {version} is not one more than the previous version {next_version - 1}")
+        raise SchemaError(f"Version {version} is not one more than the previous version {next_version - 1}")
     if number < 0:
         number = state.next_id(subject.context)
         if number > MOST_NUMBER:
@@ -159,7 +160,7 @@ def _check_mode(state: RegistryState, wanted: Registration, mode: Mode) -> None:
     for one in wanted.schema.references:
         place = SubjectName.of(wanted.subject).inside(one.subject)
         if not mode.imports and state.version(place, one.version) is None:
-            raise invalid_schema(f'No schema reference found for subject "{place}" and version {one.version}')
+            raise SchemaError(f'No schema reference found for subject "{place}" and version {one.version}')
 
 
 def _completed(
@@ -169,7 +170,7 @@ def _completed(
     schema, newest = wanted.schema, live[-1].schema if live else None
     if not schema.text.strip():
         if newest is None:
-            raise invalid_schema("Empty schema")
+            raise SchemaError("Empty schema")
         schema = replace(schema, text=newest.text, kind=newest.kind, references=newest.references)
     schema = configured(schema, newest, config)
     metadata = schema.metadata or SchemaMetadata()

@@ -4,19 +4,18 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.records import CLEAR_SUBJECT, CONFIG, MODE, RegistryRecord, tombstone
-from tidelog.registry.state.subjects import GLOBAL_CONTEXT, SubjectName
-from tidelog.schemas.base.errors import (
-    RegistryError,
+from tidelog.registry.errors import (
     invalid_mode,
-    malformed,
     no_compatibility_configured,
     no_mode_configured,
     not_permitted,
     reference_exists,
     subject_not_found,
 )
+from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.records import CLEAR_SUBJECT, CONFIG, MODE, RegistryRecord, tombstone
+from tidelog.registry.state.subjects import GLOBAL_CONTEXT, SubjectName
+from tidelog.schemas.base.errors import RegistryError, malformed
 from tidelog.schemas.base.model import RuleSet, SchemaMetadata
 from tidelog.schemas.compatibility import CompatibilityLevel
 

@@ -10,8 +10,8 @@ from tidelog.schemas.avro.leaf_encoders import ENCODERS, ValueWriter, number_par
 from tidelog.schemas.avro.lenient import AvroNode
 from tidelog.schemas.avro.payload_bytes import Mask
 from tidelog.schemas.avro.payload_output import SPILL, PayloadOutput
+from tidelog.schemas.base.errors import EncodingError
 from tidelog.schemas.base.framing import Places
-from tidelog.schemas.base.value_schemas import EncodingError
 
 BATCH_ROWS: Final = 16384
 _BATCH_BYTES: Final = 1 << 22

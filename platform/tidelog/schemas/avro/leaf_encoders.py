@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from tidelog.schemas.avro.columns import Column
 from tidelog.schemas.avro.payload_bytes import Mask, Words, zigzag
 from tidelog.schemas.avro.payload_output import PayloadOutput, bytes_of, values_of
+from tidelog.schemas.base.errors import EncodingError
 from tidelog.schemas.base.framing import Places
-from tidelog.schemas.base.value_schemas import EncodingError
 
 _MICROS: Final = 1000  # in a millisecond
 _LONGEST_NUMBER: Final = 10

@@ -52,7 +52,7 @@ class AvroSchema:
         return frozenset(one.name for one in self.type.fields)
 
     def check(self, *, strict: bool = False) -> None:  # noqa: ARG002 - Avro has no more rules for fields' names
-        """Raise `RegistryError` 42201 where a default does not fit its type."""
+        """Raise `SchemaError` where a default does not fit its type."""
         check_defaults(self.type)
 
     def differences_from(self, old: "AvroSchema", *, lenient: bool = False) -> Differences:

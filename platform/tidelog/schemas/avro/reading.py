@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tidelog.schemas.avro.model import ABSENT, NAMED, PRIMITIVES, AvroField, AvroType
-from tidelog.schemas.base.errors import RegistryError, invalid_schema
+from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.base.json_text import Json, loads
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -24,7 +24,7 @@ _KEYS: Final[Mapping[str, frozenset[str]]] = {
 def read(text: str, references: Iterable[str] = ()) -> tuple[AvroType, list[AvroType]]:
     """The type of a schema, and all named types of the schemas that it references, given as texts.
 
-    Of references, those that others need come first. Raises `RegistryError` 42201 with the place of the mistake.
+    Of references, those that others need come first. Raises `SchemaError` with the place of the mistake.
     """
     reader = _Reader()
     for other in references:
@@ -199,7 +199,7 @@ _INT, _LONG = range(-(2**31), 2**31), range(-(2**63), 2**63)
 
 
 def check_defaults(root: AvroType) -> None:
-    """Raise `RegistryError` 42201 where a field's default does not fit its type."""
+    """Raise `SchemaError` where a field's default does not fit its type."""
     seen, stack = {root}, [root]
     while stack:
         one = stack.pop()
@@ -209,7 +209,7 @@ def check_defaults(root: AvroType) -> None:
                 stack.append(inner)
         for own in one.fields:
             if own.default is not ABSENT and not _fits(own.default, own.type):
-                raise invalid_schema(
+                raise SchemaError(
                     f"The default {own.default!r} of the field '{own.name}' in '{one.full_name}' is no "
                     f"{own.type.full_name}. Give a value of the field's type, or of one of its union's branches."
                 )
@@ -247,5 +247,5 @@ def _fits(value: Json, kind: AvroType) -> bool:
             )
 
 
-def _wrong(place: str, what: str) -> RegistryError:
-    return invalid_schema(f"The schema breaks Avro's rules at '{place}': {what}.")
+def _wrong(place: str, what: str) -> SchemaError:
+    return SchemaError(f"The schema breaks Avro's rules at '{place}': {what}.")

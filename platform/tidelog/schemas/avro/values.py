@@ -11,7 +11,8 @@ from tidelog.schemas.avro.decoder import decode
 from tidelog.schemas.avro.encoder import encode
 from tidelog.schemas.avro.lenient import read_schema
 from tidelog.schemas.avro.payload_reader import BadPayloadError, payload_reader
-from tidelog.schemas.base.value_schemas import Decoded, EncodingError, FieldPath
+from tidelog.schemas.base.errors import EncodingError
+from tidelog.schemas.base.value_schemas import Decoded, FieldPath
 
 _KEPT_SCHEMAS: Final = 1000
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tidelog.schemas.base.errors import RegistryError, invalid_schema
+from tidelog.schemas.base.errors import SchemaError
 
 Json: TypeAlias = Any
 
@@ -13,7 +13,7 @@ MOST_LEVELS = 200
 
 
 def loads(text: str) -> Json:
-    """Read a JSON text. Raises `RegistryError` 42201 for one that is no JSON, or deeper than `MOST_LEVELS`.
+    """Read a JSON text. Raises `SchemaError` for one that is no JSON, or deeper than `MOST_LEVELS`.
 
     Of keys that an object has twice, the last counts; numbers keep all their digits before the point.
     """
@@ -23,7 +23,7 @@ def loads(text: str) -> Json:
     except RecursionError:
         raise too_deep() from None
     except ValueError as error:
-        raise invalid_schema(f"The schema is not valid JSON: {error}. Send JSON text as the schema.") from error
+        raise SchemaError(f"The schema is not valid JSON: {error}. Send JSON text as the schema.") from error
     check_depth(value)
     return value
 
@@ -34,7 +34,7 @@ def dumps(value: Json, *, sort_keys: bool = False) -> str:
 
 
 def check_depth(value: Json, most: int = MOST_LEVELS) -> None:
-    """Raise `RegistryError` 42201 where objects and arrays are nested deeper than `most` levels."""
+    """Raise `SchemaError` where objects and arrays are nested deeper than `most` levels."""
     level: list[Json] = [value]
     for _ in range(most + 1):
         level = [inner for outer in level for inner in _within(outer)]
@@ -43,12 +43,12 @@ def check_depth(value: Json, most: int = MOST_LEVELS) -> None:
     raise too_deep(most)
 
 
-def too_deep(most: int = MOST_LEVELS) -> RegistryError:
+def too_deep(most: int = MOST_LEVELS) -> SchemaError:
     """A schema whose parts are nested too deep."""
     message = (
         f"The schema is nested deeper than {most} levels. Move inner types to schemas of their own, as references."
     )
-    return invalid_schema(message)
+    return SchemaError(message)
 
 
 def _within(value: Json) -> Sequence[Json]:

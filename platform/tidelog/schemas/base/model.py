@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Final, Self
 from uuid import UUID
 
-from tidelog.schemas.base.errors import invalid_schema, malformed
+from tidelog.schemas.base.errors import SchemaError, malformed
 
 # The property in which metadata state the version that a schema has.
 VERSION_PROPERTY: Final = "confluent:version"
@@ -39,7 +39,7 @@ class Reference:
         if not (version is None or isinstance(version, int)) or isinstance(version, bool):
             raise malformed("A reference must be a JSON object whose version is a number.")
         if not isinstance(name, str) or not isinstance(subject, str) or version is None:
-            raise invalid_schema("A reference needs a name, a subject and a version (a number), all three.")
+            raise SchemaError("A reference needs a name, a subject and a version (a number), all three.")
         return cls(name, subject, version)
 
     def json(self) -> dict[str, Any]:

@@ -8,20 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelog.log.base.errors import InvalidConfigError, InvalidRecordError
-
 # Where a field is: the names of the structs around it and its own, "element" in lists, "value" in maps.
 FieldPath = tuple[str, ...]
 # What a Delta table forbids in the names of its columns.
 FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
-
-
-class SchemaError(InvalidConfigError):
-    """A schema's text that is none of its kind, or that uses what no codec here reads."""
-
-
-class EncodingError(InvalidRecordError):
-    """A row whose columns the schema can't write; the message names the row and the field."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,8 @@ import jsonschema_rs
 import orjson
 import pyarrow as pa
 
-from tidelog.schemas.base.value_schemas import SchemaError, name_problem
+from tidelog.schemas.base.errors import SchemaError
+from tidelog.schemas.base.value_schemas import name_problem
 
 Json = Any
 

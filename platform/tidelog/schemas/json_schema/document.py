@@ -6,7 +6,7 @@ from enum import Enum, auto
 from typing import Final
 from urllib.parse import unquote, urldefrag, urljoin
 
-from tidelog.schemas.base.errors import RegistryError, invalid_schema
+from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.base.json_text import Json, dumps, loads
 
 
@@ -146,17 +146,17 @@ class Document:
         return self.part(self.root, self.base)
 
     def part(self, schema: Json, base: str) -> SchemaPart:
-        """A schema of this document, as a part. Raises `RegistryError` 42201 for a reference that leads nowhere."""
+        """A schema of this document, as a part. Raises `SchemaError` for a reference that leads nowhere."""
         if schema is True:
             return self._anything
         if schema is False:
             return self._nothing
         if not isinstance(schema, Mapping):
-            raise invalid_schema(f"Expected a JSON object or a boolean as a schema, found {schema!r}.")
+            raise SchemaError(f"Expected a JSON object or a boolean as a schema, found {schema!r}.")
         return self._resolved(schema, urljoin(base, _own_id(schema)))
 
     def check_references(self) -> None:
-        """Raise `RegistryError` 42201 where a reference leads nowhere."""
+        """Raise `SchemaError` where a reference leads nowhere."""
         for schema, base in self._schemas():
             if any(isinstance(schema.get(key), str) for key in _REFERENCES):
                 part = self.part(schema, base)
@@ -175,7 +175,7 @@ class Document:
             place = (document, id(schema), base)
             reference = next((schema[key] for key in _REFERENCES if isinstance(schema.get(key), str)), None)
             if place in walked:
-                raise invalid_schema(f"The reference '{reference}' leads back to itself. Let it name a schema.")
+                raise SchemaError(f"The reference '{reference}' leads back to itself. Let it name a schema.")
             walked[place] = None
             beside = {key: value for key, value in schema.items() if key not in _REFERENCES}
             if reference is None:
@@ -311,8 +311,8 @@ def _own_id(schema: Json) -> str:
     return own if isinstance(own, str) else ""
 
 
-def _nowhere(reference: str, why: str) -> RegistryError:
-    return invalid_schema(
+def _nowhere(reference: str, why: str) -> SchemaError:
+    return SchemaError(
         f"The reference '{reference}' leads nowhere: {why}. Add the schema to the references, or correct the path."
     )
 

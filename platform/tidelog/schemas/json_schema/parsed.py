@@ -7,7 +7,7 @@ from typing import Final
 import jsonschema_rs
 
 from tidelog.schemas.base.comparison import Differences, compared
-from tidelog.schemas.base.errors import invalid_schema
+from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.base.json_text import Json, dumps, loads
 from tidelog.schemas.base.model import SchemaKind
 from tidelog.schemas.json_schema.compare import compare
@@ -54,24 +54,24 @@ class JsonSchema:
         return frozenset(properties) if isinstance(properties, Mapping) else frozenset()
 
     def check(self, *, strict: bool = False) -> None:
-        """Raise `RegistryError` 42201 for what is no JSON Schema, or references what isn't there.
+        """Raise `SchemaError` for what is no JSON Schema, or references what isn't there.
 
         `strict`: also for names of properties that begin with $$, which are Confluent's own.
         """
         reserved = sorted(name for name in self.fields if name.startswith("$$")) if strict else ()
         if reserved:
-            raise invalid_schema(f"Names can't begin with $$, as that of '#/properties/{reserved[0]}' does.")
+            raise SchemaError(f"Names can't begin with $$, as that of '#/properties/{reserved[0]}' does.")
         if self._checked:
             return
         if not isinstance(self._root, Mapping | bool):
             found = type(self._root).__name__
-            raise invalid_schema(f"A JSON Schema must be a JSON object or a boolean, found {found}.")
+            raise SchemaError(f"A JSON Schema must be a JSON object or a boolean, found {found}.")
         draft = draft_of(self._root)
         validator, meta = _META[draft]
         error = next(iter(validator({"$ref": meta}).iter_errors(self._root)), None)
         if error is not None:
             place = "/".join(str(step) for step in ("#", *error.instance_path))
-            raise invalid_schema(f"The schema breaks JSON Schema's rules (draft {draft}) at '{place}': {error.message}")
+            raise SchemaError(f"The schema breaks JSON Schema's rules (draft {draft}) at '{place}': {error.message}")
         self.document.check_references()
         self._checked = True
 

@@ -12,7 +12,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from tidelog.schemas.base.value_schemas import Decoded, EncodingError, FieldPath
+from tidelog.schemas.base.errors import EncodingError
+from tidelog.schemas.base.value_schemas import Decoded, FieldPath
 from tidelog.schemas.json_schema.columns import JsonColumn, JsonDocument, columns_of
 from tidelog.schemas.json_schema.payload_reader import BadJsonError, JsonReader
 

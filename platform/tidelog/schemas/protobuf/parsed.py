@@ -7,12 +7,11 @@ from functools import cached_property
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from tidelog.schemas.base.comparison import Differences, compared
-from tidelog.schemas.base.errors import invalid_schema
+from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.base.model import SchemaKind
 from tidelog.schemas.protobuf.compare import ProtoPart, compare
-from tidelog.schemas.protobuf.compiling import compiled, parsed
 from tidelog.schemas.protobuf.model import ProtoTypes
-from tidelog.schemas.protobuf.text import descriptor_of
+from tidelog.schemas.protobuf.text import compiled, descriptor_of, parsed
 from tidelog.schemas.protobuf.unparsing import unparsed
 from tidelog.schemas.protobuf.writing import written
 
@@ -51,7 +50,7 @@ class ProtobufSchema:
 
     @cached_property
     def types(self) -> ProtoTypes:
-        """The schema's types and those that it imports. Raises `RegistryError` 42201 for what Protobuf refuses."""
+        """The schema's types and those that it imports. Raises `SchemaError` for what Protobuf refuses."""
         return ProtoTypes(compiled(self._text, self._references))
 
     @property
@@ -60,7 +59,7 @@ class ProtobufSchema:
         return frozenset(field.name for message in self.types.root.message_type for field in message.field)
 
     def check(self, *, strict: bool = False) -> None:  # noqa: ARG002 - the compiler is strict
-        """Raise `RegistryError` 42201 for what Protobuf refuses."""
+        """Raise `SchemaError` for what Protobuf refuses."""
         _ = self.types
 
     def differences_from(self, old: "ProtobufSchema", *, lenient: bool = False) -> Differences:
@@ -82,7 +81,7 @@ class ProtobufSchema:
             if full in self.types.names:
                 return f".{full}"
             if not spaces:
-                raise invalid_schema(f"The type '{name}' is not defined.")
+                raise SchemaError(f"The type '{name}' is not defined.")
             spaces.pop()
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pyarrow as pa
 from google.protobuf.message import EncodeError
 
-from tidelog.schemas.base.value_schemas import EncodingError
+from tidelog.schemas.base.errors import EncodingError
 from tidelog.schemas.protobuf.columns import ProtoColumn, ProtoShape
 from tidelog.schemas.protobuf.payload_reader import FIRST_SECOND, LAST_SECOND
 

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from proto_schema_parser import Parser
 from proto_schema_parser.ast import File, Import
 
-from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.base.errors import SchemaError
 
 # Braces and brackets; the compiler gives up, and ends the process, at about 60.
 MOST_LEVELS: Final = 40

@@ -11,8 +11,9 @@ from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 
+from tidelog.schemas.base.errors import EncodingError, SchemaError
 from tidelog.schemas.base.framing import encoded_indexes, read_varint
-from tidelog.schemas.base.value_schemas import Decoded, EncodingError, FieldPath, SchemaError
+from tidelog.schemas.base.value_schemas import Decoded, FieldPath
 from tidelog.schemas.protobuf.columns import ProtoColumn, ProtoPlan, ProtoShape, derived_file
 from tidelog.schemas.protobuf.payload_reader import ProtoReader
 from tidelog.schemas.protobuf.payload_writer import write_payloads

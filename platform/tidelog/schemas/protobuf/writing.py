@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from proto_schema_parser import ast
 
-from tidelog.schemas.base.errors import invalid_schema
+from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.protobuf.rules import ENCODINGS
 
 _MAX_NUMBER: Final = 536_870_911
@@ -222,7 +222,7 @@ class _ProtoWriter:
             return f"[\n{_listed([self._value(one) for one in value])}]"
         if isinstance(value, int | float):
             return repr(value)
-        raise invalid_schema(f"The value {value!r} of an option can't be read.")
+        raise SchemaError(f"The value {value!r} of an option can't be read.")
 
 
 def _of(elements: Sequence[Any], kind: type[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.typed import tables
 from tidelog.log.typed.facts import typing_of
 from tidelog.log.typed.tables import TypedTable, configured, table_facts
-from tidelog.schemas.base.value_schemas import SchemaError
+from tidelog.schemas.base.errors import SchemaError
 
 
 def record(**fields: object) -> str:
