@@ -190,7 +190,7 @@ def test_named_types_namespaces_and_references():
     assert found.columns.field("five").type == pa.string()
     assert found.columns.field("six").type == pa.struct([("y", pa.string())])
     assert found.exact
-    with pytest.raises(SchemaError, match=r"'other\.Ref', which neither it nor a reference"):
+    with pytest.raises(SchemaError, match=r"the type 'other\.Ref' is not defined"):
         compiled(schema)
 
 

@@ -35,30 +35,30 @@ PROMOTIONS: Final = {
 
 def compare(writer: AvroType, reader: AvroType) -> Comparing[AvroType]:
     """The differences that keep a reader from reading what a writer wrote; asks for those of inner types."""
-    if writer.type == "union":
+    if writer.kind == "union":
         return (yield from _compare_branches(writer, reader))
-    if reader.type == "union":
+    if reader.kind == "union":
         for branch in reader.inner:
             if not (yield Ask(writer, branch)):
                 return ()
-        return (_differs("MISSING_UNION_BRANCH", (), f"reader union lacking writer type: {writer.type.upper()}"),)
-    if reader.type != writer.type:
-        if writer.type in PROMOTIONS.get(reader.type, ()):
+        return (_differs("MISSING_UNION_BRANCH", (), f"reader union lacking writer type: {writer.kind.upper()}"),)
+    if reader.kind != writer.kind:
+        if writer.kind in PROMOTIONS.get(reader.kind, ()):
             return ()
-        message = f"reader type: {reader.type.upper()} not compatible with writer type: {writer.type.upper()}"
+        message = f"reader type: {reader.kind.upper()} not compatible with writer type: {writer.kind.upper()}"
         return (_differs("TYPE_MISMATCH", (), message),)
-    if reader.type in PRIMITIVES:
+    if reader.kind in PRIMITIVES:
         return ()
-    if reader.type in ("array", "map"):
-        return (yield Ask(writer.inner[0], reader.inner[0], ("items" if reader.type == "array" else "values",)))
+    if reader.kind in ("array", "map"):
+        return (yield Ask(writer.inner[0], reader.inner[0], ("items" if reader.kind == "array" else "values",)))
     differences: list[Difference] = []
     if reader.name != writer.name and writer.full_name not in reader.aliases:
         differences.append(_differs("NAME_MISMATCH", ("name",), f"expected: {writer.full_name}"))
-    if reader.type == "fixed":
+    if reader.kind == "fixed":
         if reader.size != writer.size:
             message = f"expected: {writer.size}, found: {reader.size}"
             differences.append(_differs("FIXED_SIZE_MISMATCH", ("size",), message))
-    elif reader.type == "enum":
+    elif reader.kind == "enum":
         missing = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
         if missing and reader.default is None:
             differences.append(_differs("MISSING_ENUM_SYMBOLS", ("symbols",), f"[{', '.join(missing)}]"))
@@ -72,8 +72,8 @@ def _compare_branches(writer: AvroType, reader: AvroType) -> Comparing[AvroType]
     differences: list[Difference] = []
     for index, branch in enumerate(writer.inner):
         found = yield Ask(branch, reader, (str(index),))
-        if found and reader.type == "union":
-            message = f"reader union lacking writer type: {branch.type.upper()}"
+        if found and reader.kind == "union":
+            message = f"reader union lacking writer type: {branch.kind.upper()}"
             differences.append(_differs("MISSING_UNION_BRANCH", (str(index),), message))
         else:
             differences += found

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tidelog.schemas.avro.columns import KEY, Column, leaf_column, least_bytes
 from tidelog.schemas.avro.leaves import LEAVES, read_leaf
-from tidelog.schemas.avro.lenient import AvroNode
+from tidelog.schemas.avro.model import AvroType
 from tidelog.schemas.avro.payload_bytes import Mask, PayloadBytes
 from tidelog.schemas.avro.payload_reader import BadPayloadError, PayloadReader
 from tidelog.schemas.base.framing import Bytes, Places, bounds
@@ -127,7 +127,7 @@ class ColumnReader:
         found = []
         for field, inner in zip(column.node.fields, column.inner, strict=True):
             if inner.type is None:
-                at = self.skip(field.node, at, end, rows, 0)
+                at = self.skip(field.type, at, end, rows, 0)
             else:
                 values, at = self.value(inner, at, end, rows)
                 found.append(values)
@@ -185,7 +185,7 @@ class ColumnReader:
         offsets, found = blocks.read([KEY.type, inner.type])
         return pa.MapArray.from_arrays(offsets, found[0], found[1], type=column.type), blocks.at
 
-    def skip(self, node: AvroNode, at: Places, end: Places, rows: Places, depth: int) -> Places:
+    def skip(self, node: AvroType, at: Places, end: Places, rows: Places, depth: int) -> Places:
         """The places behind values that become no columns; they are checked all the same."""
         if node.kind == "null" or bool((at >= self._source.nowhere).all()):
             return at
@@ -195,7 +195,7 @@ class ColumnReader:
             return self.give_up(at, rows)
         if node.kind == "record":
             for field in node.fields:
-                at = self.skip(field.node, at, end, rows, depth + 1)
+                at = self.skip(field.type, at, end, rows, depth + 1)
             return at
         if node.kind == "union":
             index, at = self._index(at, len(node.inner))
@@ -238,7 +238,7 @@ class _Blocks:
         end: Places,
         rows: Places,
         read: _Read,
-        even: AvroNode | None,
+        even: AvroType | None,
         least: int,
     ) -> None:
         self._reader, self._source = reader, reader.source

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tidelog.schemas.avro.columns import KEY, Column
 from tidelog.schemas.avro.leaf_encoders import ENCODERS, ValueWriter, number_part, refuse
-from tidelog.schemas.avro.lenient import AvroNode
+from tidelog.schemas.avro.model import AvroType
 from tidelog.schemas.avro.payload_bytes import Mask
 from tidelog.schemas.avro.payload_output import SPILL, PayloadOutput
 from tidelog.schemas.base.errors import EncodingError
@@ -94,7 +94,7 @@ def _first_wrong(values: pa.Array, kind: pa.DataType) -> int:
     return low
 
 
-def _absent(node: AvroNode, rows: Places, path: str) -> ValueWriter:
+def _absent(node: AvroType, rows: Places, path: str) -> ValueWriter:
     """A field that is no column: null where it may be."""
     if node.kind == "null":
         return ValueWriter(0, lambda _, at: at)

@@ -46,7 +46,7 @@ def number_part(values: Places, null: Mask | None = None) -> ValueWriter:
 def _number(column: Column, values: pa.Array, rows: Places, null: Mask | None, path: str) -> ValueWriter:
     kind = np.int32 if column.node.kind == "int" else np.int64
     numbers = values_of(values, kind).astype(np.int64)
-    if column.node.logical == "timestamp-millis":
+    if column.logical == "timestamp-millis":
         numbers, rest = np.divmod(numbers, _MICROS)
         wrong = rest != 0 if null is None else (rest != 0) & ~null
         refuse(rows, wrong, path, "has microseconds, and its schema milliseconds")
@@ -92,7 +92,7 @@ def _enum(column: Column, values: pa.Array, rows: Places, null: Mask | None, pat
 
 
 def _binary(column: Column, values: pa.Array, rows: Places, null: Mask | None, path: str) -> ValueWriter:
-    if column.node.logical == "decimal":
+    if column.logical == "decimal":
         return _decimal(column, values, rows, null, path)
     data, starts, sizes = bytes_of(values, null)
     if column.node.kind == "fixed":

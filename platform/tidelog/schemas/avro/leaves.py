@@ -59,7 +59,7 @@ def _number(source: PayloadBytes, column: Column, at: Places, _: Places, null: M
             after = _bad(source, after, values != short, null)
         return _array(column.type, short, null), after
     values = values.astype(np.int64, copy=False)
-    if column.node.logical == "timestamp-millis":
+    if column.logical == "timestamp-millis":
         after = _bad(source, after, (values > _MOST_MILLIS) | (values < -_MOST_MILLIS), null)
         values = values * _MICROS
     return _array(column.type, values, null), after
@@ -111,7 +111,7 @@ def _binary(
     source: PayloadBytes, column: Column, at: Places, end: Places, null: Mask | None
 ) -> tuple[pa.Array, Places]:
     starts, sizes, after = _span(source, column, at, end, null)
-    if column.node.logical == "decimal":
+    if column.logical == "decimal":
         return _decimal(source, column, starts, sizes, after, null)
     return _with_nulls(source.pieces(pa.binary(), starts, sizes), column.type, null), after
 
@@ -159,7 +159,7 @@ def _decimal(
     low = source.words[behind - 8].byteswap()
     high = source.words[behind - 16].byteswap()
     high, low = _signed(high, low, sizes)
-    wrong = _beyond(high, low, column.node.precision)
+    wrong = _beyond(high, low, column.precision)
     for row in np.flatnonzero(sizes > _WIDE):
         data = source.bytes[starts[row] : behind[row] - _WIDE]
         wrong[row] |= bool((data != (0xFF if high[row] < 0 else 0)).any())

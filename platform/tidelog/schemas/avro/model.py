@@ -29,11 +29,12 @@ class AvroField:
 class AvroType:
     """A type; a named one is one object wherever it is used, also inside itself.
 
-    `type`: a primitive's name, "record", "error", "enum", "fixed", "array", "map" or "union". `inner`: of an array or a
-    map, the one type inside; of a union, its branches. `default`: of an enum.
+    `kind`: a primitive's name, "record", "error", "enum", "fixed", "array", "map" or "union". `inner`: of an array or a
+    map, the one type inside; of a union, its branches. `default`: of an enum. `props`: keys that Avro gives no meaning
+    there, logical types among them. `least`: what `columns.least_bytes` has found, -1 before.
     """
 
-    type: str
+    kind: str
     namespace: str = ""
     name: str = ""
     inner: list["AvroType"] = field(default_factory=list)
@@ -44,8 +45,9 @@ class AvroType:
     doc: str | None = None
     aliases: tuple[str, ...] = ()
     props: Mapping[str, Json] = field(default_factory=dict)
+    least: int = -1
 
     @property
     def full_name(self) -> str:
         """The name with its namespace; a type that has none is called by its kind."""
-        return f"{self.namespace}.{self.name}" if self.namespace else self.name or self.type
+        return f"{self.namespace}.{self.name}" if self.namespace else self.name or self.kind

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from tidelog.schemas.avro.columns import EXACT, Column, leaf_column, least_bytes
-from tidelog.schemas.avro.lenient import AvroNode
+from tidelog.schemas.avro.model import AvroType
 
 MAX_DEPTH: Final = 100
 _MICROS: Final = 1000  # in a millisecond
@@ -59,7 +59,7 @@ def _reader(column: Column) -> _Read:
         return _record(column)
     if node.kind in ("array", "map"):
         return _many(column)
-    return _LEAVES[node.kind](node)
+    return _LEAVES[node.kind](column)
 
 
 def _record(column: Column) -> _Read:
@@ -136,7 +136,7 @@ def _check_block(given: int | None, size: int) -> None:
         raise BadPayloadError(f"a block says {given} bytes and has {size}")
 
 
-def _skipper(node: AvroNode, known: dict[int, _Skip]) -> _Skip:
+def _skipper(node: AvroType, known: dict[int, _Skip]) -> _Skip:
     """What goes over a value; one function for each type, as a type may hold itself. It takes the depth, too."""
     if id(node) not in known:
         known[id(node)] = lambda data, at, depth: made(data, at, depth + 1)
@@ -153,14 +153,14 @@ def _deeper(skip: _Skip) -> _Skip:
     return checked
 
 
-def _skipping(node: AvroNode, known: dict[int, _Skip]) -> _Skip:
+def _skipping(node: AvroType, known: dict[int, _Skip]) -> _Skip:
     if node.kind == "null":
         return lambda _, at, __: at
     if node.kind in _LEAVES:
         leaf = _reader(leaf_column(node))
         return lambda data, at, _: leaf(data, at)[1]
     if node.kind == "record":
-        inner = [_skipper(field.node, known) for field in node.fields]
+        inner = [_skipper(field.type, known) for field in node.fields]
 
         def record(data: bytes, at: int, depth: int) -> int:
             for one in inner:
@@ -179,7 +179,7 @@ def _skipping(node: AvroNode, known: dict[int, _Skip]) -> _Skip:
     return _skipping_many(node, branches[0])
 
 
-def _skipping_many(node: AvroNode, item: _Skip) -> _Skip:
+def _skipping_many(node: AvroType, item: _Skip) -> _Skip:
     is_map = node.kind == "map"
     least = 1 if is_map else least_bytes(node.inner[0])
 
@@ -272,8 +272,8 @@ def _floating(numbers: struct.Struct) -> _Read:
     return read
 
 
-def _enum(node: AvroNode) -> _Read:
-    symbols = node.symbols
+def _enum(column: Column) -> _Read:
+    symbols = column.node.symbols
 
     def read(data: bytes, at: int) -> tuple[str, int]:
         index, at = _index(data, at, len(symbols), "symbols of the enum")
@@ -282,29 +282,33 @@ def _enum(node: AvroNode) -> _Read:
     return read
 
 
-def _binary(node: AvroNode) -> _Read:
-    fixed = node.kind == "fixed"
+def _binary(column: Column) -> _Read:
+    fixed, width = column.node.kind == "fixed", column.node.size
 
     def read(data: bytes, at: int) -> tuple[bytes, int]:
-        at, end = (at, at + node.size) if fixed else _span(data, at)
+        at, end = (at, at + width) if fixed else _span(data, at)
         if end > len(data):
             raise _cut()
         return data[at:end], end
 
+    if column.logical != "decimal":
+        return read
+    precision, scale = column.precision, column.scale
+
     def decimal(data: bytes, at: int) -> tuple[Decimal, int]:
         found, at = read(data, at)
         number = int.from_bytes(found, "big", signed=True)
-        if abs(number) >= 10**node.precision:
-            raise BadPayloadError(f"a decimal has more than its {node.precision} digits")
-        return Decimal(number).scaleb(-node.scale, EXACT), at
+        if abs(number) >= 10**precision:
+            raise BadPayloadError(f"a decimal has more than its {precision} digits")
+        return Decimal(number).scaleb(-scale, EXACT), at
 
-    return decimal if node.logical == "decimal" else read
+    return decimal
 
 
-_LEAVES: Final[Mapping[str, Callable[[AvroNode], _Read]]] = {
+_LEAVES: Final[Mapping[str, Callable[[Column], _Read]]] = {
     "boolean": lambda _: _boolean,
     "int": lambda _: _int,
-    "long": lambda node: _millis if node.logical == "timestamp-millis" else _long,
+    "long": lambda column: _millis if column.logical == "timestamp-millis" else _long,
     "float": lambda _: _floating(_FLOAT),
     "double": lambda _: _floating(_DOUBLE),
     "bytes": _binary,

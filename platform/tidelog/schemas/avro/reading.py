@@ -1,18 +1,21 @@
 """Avro schemas from JSON, by Avro's rules of names and types. Errors name the place."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tidelog.schemas.avro.model import ABSENT, NAMED, PRIMITIVES, AvroField, AvroType
 from tidelog.schemas.base.errors import SchemaError
-from tidelog.schemas.base.json_text import Json, loads
+from tidelog.schemas.base.json_text import Json, loads, too_deep
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ORDERS: Final = ("ascending", "descending", "ignore")
+_RECORD: Final = frozenset({"type", "name", "namespace", "doc", "fields", "aliases"})
 # Keys that Avro gives a meaning, by where they are; all others are kept as properties.
 _KEYS: Final[Mapping[str, frozenset[str]]] = {
-    "record": frozenset({"type", "name", "namespace", "doc", "fields", "aliases"}),
+    "record": _RECORD,
+    "error": _RECORD,
     "enum": frozenset({"type", "name", "namespace", "doc", "symbols", "default", "aliases"}),
     "fixed": frozenset({"type", "name", "namespace", "doc", "size", "aliases"}),
     "array": frozenset({"type", "items"}),
@@ -21,23 +24,48 @@ _KEYS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-def read(text: str, references: Iterable[str] = ()) -> tuple[AvroType, list[AvroType]]:
+def read(text: str, references: Iterable[str] = (), *, strict: bool = True) -> tuple[AvroType, list[AvroType]]:
     """The type of a schema, and all named types of the schemas that it references, given as texts.
 
-    Of references, those that others need come first. Raises `SchemaError` with the place of the mistake.
+    Of references, those that others need come first. `strict`: by every rule that a registry has for new schemas. What
+    one has taken is not judged again: then only what nothing could be read by is refused, an error is a record, a type
+    may be in an object of its own, and a text that is no JSON is a type's name. Raises `SchemaError` with the place of
+    the mistake.
     """
-    reader = _Reader()
-    for other in references:
-        reader.type_of(loads(other), "", "#")
-    known = list(reader.names.values())
-    return reader.type_of(loads(text), "", "#"), known
+    reader = _Reader(strict=strict)
+    load = loads if strict else json_or_name
+    try:
+        for other in references:
+            reader.type_of(load(other), "", "#")
+        known = list(reader.names.values())
+        said = load(text)
+        if not strict and isinstance(said, str) and said not in PRIMITIVES and said not in reader.names:
+            raise SchemaError(
+                f"The schema is '{said:.100}', which is neither JSON nor a type of Avro. Give the text: that of"
+                " a file, not its name."
+            )
+        return reader.type_of(said, "", "#"), known
+    except RecursionError:
+        raise too_deep() from None
+
+
+def json_or_name(text: str) -> Json:
+    """A schema's JSON; a text that begins as none is a type's name. Raises `SchemaError`."""
+    text = text.strip()
+    if text[:1] not in ("{", "[", '"'):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise SchemaError(f"The schema is no JSON: {error}.") from error
 
 
 class _Reader:
     """Reads types; `names` has every named one, by its full name."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, strict: bool) -> None:
         self.names: dict[str, AvroType] = {}
+        self._strict = strict
 
     def type_of(self, value: Json, space: str, place: str) -> AvroType:
         """A type, in the namespace of what it is in."""
@@ -46,10 +74,12 @@ class _Reader:
         if isinstance(value, list):
             return self._union(value, space, place)
         if not isinstance(value, Mapping):
-            raise _wrong(place, f"expected a type's name, an object or a list, found {value!r}")
+            raise _wrong(place, f"expected a type's name, an object or a list, found {value!r:.100}")
         kind = value.get("type")
+        if isinstance(kind, list | Mapping) and not self._strict:
+            return self.type_of(kind, space, place)
         if not isinstance(kind, str):
-            raise _wrong(place, f"the object's type must be a type's name, found {kind!r}")
+            raise _wrong(place, f"the object's type must be a type's name, found {kind!r:.100}")
         if kind in NAMED:
             return self._named(value, kind, space, place)
         if kind in ("array", "map"):
@@ -73,26 +103,25 @@ class _Reader:
 
     def _union(self, branches: list[Json], space: str, place: str) -> AvroType:
         inner = [self.type_of(branch, space, f"{place}/{i}") for i, branch in enumerate(branches)]
-        names = [branch.full_name for branch in inner]
-        if any(branch.type == "union" for branch in inner):
-            raise _wrong(place, "a union has a union as its branch")
-        twice = _first_repeated(names)
-        if twice is not None:
-            raise _wrong(place, f"the union has {twice} twice")
+        if self._strict:
+            if any(branch.kind == "union" for branch in inner):
+                raise _wrong(place, "a union has a union as its branch")
+            twice = _first_repeated(branch.full_name for branch in inner)
+            if twice is not None:
+                raise _wrong(place, f"the union has {twice} twice")
         return AvroType("union", inner=inner)
 
     def _named(self, value: Mapping[str, Json], kind: str, space: str, place: str) -> AvroType:
-        namespace, name = _full_name(value, space, place)
-        shared = "record" if kind == "error" else kind
+        namespace, name = self._full_name(value, space, place)
         made = AvroType(
-            kind,
+            kind if self._strict or kind != "error" else "record",
             namespace,
             name,
-            doc=_text(value, "doc", place),
-            aliases=tuple(_full_alias(alias, namespace) for alias in _names(value, "aliases", place)),
-            props=_others(value, shared),
+            doc=self._text(value, "doc", place),
+            aliases=tuple(_full_alias(alias, namespace) for alias in self._names(value, "aliases", place)),
+            props=_others(value, kind),
         )
-        if made.full_name in self.names:
+        if self._strict and made.full_name in self.names:
             raise _wrong(place, f"the type '{made.full_name}' is defined twice")
         self.names[made.full_name] = made
         if kind == "enum":
@@ -108,56 +137,77 @@ class _Reader:
                 raise _wrong(place, "the record has no list of fields")
             for i, one in enumerate(fields):
                 made.fields.append(self._field(one, namespace, f"{place}/fields/{i}"))
-            twice = _first_repeated(one.name for one in made.fields)
+            twice = _first_repeated(one.name for one in made.fields) if self._strict else None
             if twice is not None:
                 raise _wrong(place, f"the record has the field '{twice}' twice")
         return made
 
     def _fill_enum(self, made: AvroType, value: Mapping[str, Json], place: str) -> None:
-        made.symbols = tuple(_names(value, "symbols", place))
-        if "symbols" not in value:
-            raise _wrong(place, "the enum has no list of symbols")
-        for symbol in made.symbols:
-            _check_name(symbol, place)
-        if len({*made.symbols}) < len(made.symbols):
-            raise _wrong(place, "the enum has a symbol twice")
-        made.default = _text(value, "default", place)
-        if made.default is not None and made.default not in made.symbols:
-            raise _wrong(place, f"the enum's default '{made.default}' is none of its symbols")
+        made.symbols = tuple(self._names(value, "symbols", place, needed=True))
+        made.default = self._text(value, "default", place)
+        if self._strict:
+            for symbol in made.symbols:
+                self._check_name(symbol, place)
+            if len({*made.symbols}) < len(made.symbols):
+                raise _wrong(place, "the enum has a symbol twice")
+            if made.default is not None and made.default not in made.symbols:
+                raise _wrong(place, f"the enum's default '{made.default}' is none of its symbols")
 
     def _field(self, value: Json, space: str, place: str) -> AvroField:
         if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
             raise _wrong(place, "a field must be an object with a name")
         if "type" not in value:
             raise _wrong(place, f"the field '{value['name']}' has no type")
-        order = _text(value, "order", place)
-        if order is not None and order.lower() not in _ORDERS:
+        order = self._text(value, "order", place)
+        if self._strict and order is not None and order.lower() not in _ORDERS:
             raise _wrong(place, f"the order of a field is one of {', '.join(_ORDERS)}, found '{order}'")
         return AvroField(
-            _check_name(value["name"], place),
+            self._check_name(value["name"], place),
             self.type_of(value["type"], space, f"{place}/type"),
             value.get("default", ABSENT),
-            _text(value, "doc", place),
+            self._text(value, "doc", place),
             None if order is None or order.lower() == "ascending" else order.lower(),
-            tuple(_names(value, "aliases", place)),
+            tuple(self._names(value, "aliases", place)),
             _others(value, "field"),
         )
 
+    def _full_name(self, value: Mapping[str, Json], space: str, place: str) -> tuple[str, str]:
+        name, namespace = value.get("name"), self._text(value, "namespace", place)
+        if not isinstance(name, str):
+            raise _wrong(place, f"the {value['type']} has no name")
+        if "." in name:
+            namespace, name = name.rpartition(".")[::2]
+        elif namespace is None:
+            namespace = space
+        self._check_name(name, place)
+        for part in namespace.split(".") if namespace else ():
+            self._check_name(part, place)
+        if self._strict and not namespace and name in PRIMITIVES:
+            raise _wrong(place, f"a type can't be named '{name}', which is a primitive's name")
+        return namespace, name
 
-def _full_name(value: Mapping[str, Json], space: str, place: str) -> tuple[str, str]:
-    name, namespace = value.get("name"), _text(value, "namespace", place)
-    if not isinstance(name, str):
-        raise _wrong(place, f"the {value['type']} has no name")
-    if "." in name:
-        namespace, name = name.rpartition(".")[::2]
-    elif namespace is None:
-        namespace = space
-    _check_name(name, place)
-    for part in namespace.split(".") if namespace else ():
-        _check_name(part, place)
-    if not namespace and name in PRIMITIVES:
-        raise _wrong(place, f"a type can't be named '{name}', which is a primitive's name")
-    return namespace, name
+    def _check_name(self, name: str, place: str) -> str:
+        if self._strict and not _NAME.fullmatch(name):
+            raise _wrong(place, f"'{name}' is no name: letters, digits and _ only, and no digit first")
+        return name
+
+    def _text(self, value: Mapping[str, Json], key: str, place: str) -> str | None:
+        found = value.get(key)
+        if found is None or isinstance(found, str):
+            return found
+        if self._strict:
+            raise _wrong(place, f"{key} must be a text, found {found!r}")
+        return None
+
+    def _names(self, value: Mapping[str, Json], key: str, place: str, *, needed: bool = False) -> list[str]:
+        if needed and key not in value:
+            raise _wrong(place, f"the {value['type']} has no list of {key}")
+        found = value.get(key) or []
+        if isinstance(found, list) and all(isinstance(one, str) for one in found):
+            return found
+        if needed or self._strict:
+            raise _wrong(place, f"{key} must be a list of names, found {found!r}")
+        return []
 
 
 def _first_repeated(names: Iterable[str]) -> str | None:
@@ -169,28 +219,8 @@ def _full_alias(alias: str, namespace: str) -> str:
     return alias if "." in alias or not namespace else f"{namespace}.{alias}"
 
 
-def _check_name(name: str, place: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise _wrong(place, f"'{name}' is no name: letters, digits and _ only, and no digit first")
-    return name
-
-
 def _others(value: Mapping[str, Json], kind: str) -> dict[str, Json]:
     return {key: one for key, one in value.items() if key not in _KEYS[kind]}
-
-
-def _text(value: Mapping[str, Json], key: str, place: str) -> str | None:
-    found = value.get(key)
-    if not (found is None or isinstance(found, str)):
-        raise _wrong(place, f"{key} must be a text, found {found!r}")
-    return found
-
-
-def _names(value: Mapping[str, Json], key: str, place: str) -> list[str]:
-    found = value.get(key) or []
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise _wrong(place, f"{key} must be a list of names, found {found!r}")
-    return found
 
 
 # --- defaults ----------------------------------------------------------------------------------------------
@@ -215,9 +245,9 @@ def check_defaults(root: AvroType) -> None:
                 )
 
 
-def _fits(value: Json, kind: AvroType) -> bool:
+def _fits(value: Json, node: AvroType) -> bool:
     """Whether a default's JSON is a value of a type (specification of Avro, table "field default values")."""
-    match kind.type:
+    match node.kind:
         case "null":
             return value is None
         case "boolean":
@@ -226,24 +256,24 @@ def _fits(value: Json, kind: AvroType) -> bool:
             return (
                 isinstance(value, int)
                 and not isinstance(value, bool)
-                and value in (_INT if kind.type == "int" else _LONG)
+                and value in (_INT if node.kind == "int" else _LONG)
             )
         case "float" | "double":
             return isinstance(value, int | float) and not isinstance(value, bool)
         case "string" | "bytes" | "fixed":
             return isinstance(value, str)
         case "enum":
-            return value in kind.symbols
+            return value in node.symbols
         case "array":
-            return isinstance(value, list) and all(_fits(one, kind.inner[0]) for one in value)
+            return isinstance(value, list) and all(_fits(one, node.inner[0]) for one in value)
         case "map":
-            return isinstance(value, Mapping) and all(_fits(one, kind.inner[0]) for one in value.values())
+            return isinstance(value, Mapping) and all(_fits(one, node.inner[0]) for one in value.values())
         case "union":
-            return any(_fits(value, branch) for branch in kind.inner)
+            return any(_fits(value, branch) for branch in node.inner)
         case _:
             return isinstance(value, Mapping) and all(
                 _fits(value[own.name], own.type) if own.name in value else own.default is not ABSENT
-                for own in kind.fields
+                for own in node.fields
             )
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from tidelog.schemas.avro.columns import columns_of, default_values
 from tidelog.schemas.avro.decoder import decode
 from tidelog.schemas.avro.encoder import encode
-from tidelog.schemas.avro.lenient import read_schema
 from tidelog.schemas.avro.payload_reader import BadPayloadError, payload_reader
+from tidelog.schemas.avro.reading import read
 from tidelog.schemas.base.errors import EncodingError
 from tidelog.schemas.base.value_schemas import Decoded, FieldPath
 
@@ -25,7 +25,8 @@ class AvroValues:
 
     def __init__(self, text: str, references: tuple[tuple[str, str], ...] = ()) -> None:
         self._text, self._references = text, references
-        self._column, left_out = columns_of(read_schema(text, references))
+        root, _ = read(text, [other for _, other in references], strict=False)
+        self._column, left_out = columns_of(root)
         self._read = payload_reader(self._column)
         self.left_out: Mapping[str, str] = left_out
         self.columns: pa.StructType | None = self._column.type

@@ -26,29 +26,29 @@ class _AvroWriter:
 
     def json(self, one: AvroType, space: str) -> Json:
         """A type, as it is written in a namespace."""
-        if one.type == "union":
+        if one.kind == "union":
             return [self.json(branch, space) for branch in one.inner]
-        if one.type in NAMED:
+        if one.kind in NAMED:
             return self._named(one, space)
-        if one.type in ("array", "map"):
-            key = "items" if one.type == "array" else "values"
-            return {"type": one.type, key: self.json(one.inner[0], space), **self._props(one.props)}
-        return {"type": one.type, **self._props(one.props)} if one.props else one.type
+        if one.kind in ("array", "map"):
+            key = "items" if one.kind == "array" else "values"
+            return {"type": one.kind, key: self.json(one.inner[0], space), **self._props(one.props)}
+        return {"type": one.kind, **self._props(one.props)} if one.props else one.kind
 
     def _named(self, one: AvroType, space: str) -> Json:
         if one in self._known:
             return _qualified(one.full_name, space)
         self._known.add(one)
-        made: dict[str, Json] = {"type": one.type, "name": one.name}
+        made: dict[str, Json] = {"type": one.kind, "name": one.name}
         if one.namespace != space:
             made["namespace"] = one.namespace
         if one.doc is not None:
             made["doc"] = one.doc
-        if one.type == "enum":
+        if one.kind == "enum":
             made["symbols"] = list(one.symbols)
             if one.default is not None:
                 made["default"] = one.default
-        elif one.type == "fixed":
+        elif one.kind == "fixed":
             made["size"] = one.size
         else:
             made["fields"] = [self._field(own, one.namespace) for own in one.fields]
