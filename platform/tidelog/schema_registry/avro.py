@@ -1,16 +1,15 @@
 """Avro's serializer and deserializer, in the shape of `confluent_kafka.schema_registry.avro`, by fastavro."""
 
 import io
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fastavro import parse_schema, schemaless_writer
+from fastavro import schemaless_writer
 
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import Deserializer, SerializationContext, Serializer
 from tidelog.schema_registry.asynchronous import AsyncSchemaRegistryClient, AsyncSerde, blocking
-from tidelog.schema_registry.avro_payloads import AvroPayloads
+from tidelog.schema_registry.avro_payloads import AvroPayloads, parsed_avro
 from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.model import Schema
 from tidelog.schema_registry.serdes import (
@@ -187,22 +186,7 @@ def _parsed(client: SchemaRegistryClient, schema: Schema) -> tuple[Any, dict[str
     """The schema, and all types that it names."""
     if schema.schema_type != "AVRO":
         raise SerializationError(f"The schema is of type {schema.schema_type}, not AVRO: take its own deserializer.")
-    named: dict[str, Any] = {}
-    try:
-        for text in referenced(client, schema.references).values():
-            parse_schema(_json(text), named_schemas=named)
-        return parse_schema(_json(schema.schema_str or ""), named_schemas=named), named
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise SerializationError(f"The schema is no Avro: {error}") from error
-    except Exception as error:
-        if type(error).__module__.startswith("fastavro"):
-            raise SerializationError(f"The schema is no Avro: {error}") from error
-        raise
-
-
-def _json(text: str) -> Any:
-    text = text.strip()
-    return text if text and text[0] not in '{["' else json.loads(text)
+    return parsed_avro(schema.schema_str or "", referenced(client, schema.references).values())
 
 
 def _name(parsed: Any) -> str | None:

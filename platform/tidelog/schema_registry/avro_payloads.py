@@ -6,14 +6,17 @@ by which a payload can be deep, or have many more values than bytes.
 """
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, auto
 from typing import Any, Final
 
-from fastavro import schemaless_reader
+from fastavro import parse_schema, schemaless_reader
+from fastavro.schema import SchemaParseException
 
 from tidelog.clients.values.errors import SerializationError
+from tidelog.schemas.avro.reading import json_or_name
+from tidelog.schemas.base.errors import SchemaError
 
 # Records, lists and maps within each other.
 MAX_DEPTH: Final = 500
@@ -26,6 +29,22 @@ _FEW_A_BYTE: Final = 64
 _FEW: Final = 10_000
 _MANY: Final = 1 << 62
 _LONG_BITS: Final = 63
+
+
+def parsed_avro(
+    text: str, references: Iterable[str], change: Callable[[Any], Any] = lambda schema: schema
+) -> tuple[Any, dict[str, Any]]:
+    """A schema as fastavro takes it, and all types that it names. `change`: makes of each text's JSON what is parsed.
+
+    `references`: the texts of all schemas that it needs, those that others need first. Raises `SerializationError`.
+    """
+    named: dict[str, Any] = {}
+    try:
+        for other in references:
+            parse_schema(change(json_or_name(other)), named_schemas=named)
+        return parse_schema(change(json_or_name(text)), named_schemas=named), named
+    except (ValueError, TypeError, KeyError, RecursionError, SchemaError, SchemaParseException) as error:
+        raise SerializationError(f"The schema is no Avro: {error}") from error
 
 
 class AvroPayloads:

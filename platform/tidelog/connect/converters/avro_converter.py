@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from fastavro import parse_schema
-
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.connect.converters.avro_schemas import UNION, AvroWriter, connect_schema_of
@@ -17,10 +15,12 @@ from tidelog.connect.converters.registries import registry_client, registry_fail
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import ALL_DIGITS, DECIMAL, SCALE, ConnectSchema, SchemaType, check_value
 from tidelog.schema_registry.avro import AvroSerializer
-from tidelog.schema_registry.avro_payloads import MOST_VALUES, AvroPayloads
+from tidelog.schema_registry.avro_payloads import MOST_VALUES, AvroPayloads, parsed_avro
 from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.model import Schema, SchemaRegistryError
 from tidelog.schema_registry.serdes import READER, WriterSchemas, configured, referenced
+from tidelog.schemas.avro.reading import read
+from tidelog.schemas.base.errors import SchemaError
 
 AVRO_KEYS: Final = registry_keys()
 _KEPT_LOGICAL: Final = frozenset({"decimal", "date", "time-millis", "timestamp-millis"})
@@ -78,7 +78,7 @@ class AvroConverter:
             raise registry_failure(error) from error
         except RecursionError as error:
             raise DataError(f"The value of {topic} is nested too deep: {error}") from error
-        except (SerializationError, ValueError, TypeError, KeyError, EOFError, IndexError) as error:
+        except (SerializationError, SchemaError, ValueError, TypeError, KeyError, EOFError, IndexError) as error:
             raise DataError(f"The bytes of {topic} can't be read as Avro: {error}") from error
 
     def close(self) -> None:
@@ -87,18 +87,12 @@ class AvroConverter:
 
     def _compiled(self, schema: Schema) -> tuple[AvroPayloads, ConnectSchema]:
         """What reads payloads, and the Connect schema."""
-        named: dict[str, Any] = {}
-        known: dict[str, Any] = {}
-        for text in referenced(self._client, schema.references).values():
-            parsed = _read_by_connect(json.loads(text))
-            parse_schema(parsed, named_schemas=named)
-            connect_schema_of(parsed, known)
-        text = schema.schema_str or ""
-        avro = _read_by_connect(json.loads(text) if text.strip()[:1] in '{["' else text.strip())
-        payloads = AvroPayloads(parse_schema(avro, named_schemas=named), named)
+        text, references = schema.schema_str or "", referenced(self._client, schema.references).values()
+        payloads = AvroPayloads(*parsed_avro(text, references, _read_by_connect))
         if payloads.values > MOST_VALUES:  # each record that is named is written out below, as often as it is named
             raise SerializationError(f"The schema has more than {MOST_VALUES} fields, written out.")
-        return payloads, connect_schema_of(avro, known)
+        root, _ = read(text, references, strict=False)
+        return payloads, connect_schema_of(root)
 
 
 def _read_by_connect(avro: Any) -> Any:

@@ -36,6 +36,7 @@ from tidelog.connect.data.schema import (
     time_schema,
     timestamp_schema,
 )
+from tidelog.schemas.avro.model import ABSENT, AvroField, AvroType
 
 NAMESPACE: Final = "io.confluent.connect.avro"
 UNION: Final = f"{NAMESPACE}.Union"
@@ -174,124 +175,93 @@ def json_default(schema: ConnectSchema, value: Any) -> Any:
 # --- Avro to Connect ---------------------------------------------------------------------------------------
 
 
-def connect_schema_of(avro: Any, named: dict[str, Any] | None = None, namespace: str = "") -> ConnectSchema:
-    """The Connect schema of an Avro schema in JSON's form. `named`: types that references have, by full names.
-
-    Raises `DataError` for a record inside itself, for which Connect's data has no form here.
-    """
-    return _AvroSchemaReader({} if named is None else named).schema(avro, namespace)
+def connect_schema_of(avro: AvroType) -> ConnectSchema:
+    """The Connect schema of an Avro schema. Raises `DataError` for one that Connect's data has no form for."""
+    return _AvroSchemaReader().schema(avro)
 
 
 class _AvroSchemaReader:
-    def __init__(self, named: dict[str, Any]) -> None:
-        self._named = named
-        self._open: set[str] = set()
+    def __init__(self) -> None:
+        self._open: set[AvroType] = set()
 
-    def schema(self, avro: Any, namespace: str) -> ConnectSchema:
-        if isinstance(avro, str):
-            return self._of_name(avro, namespace)
-        if isinstance(avro, list):
-            return self._union(avro, namespace)
-        kind = avro["type"]
-        if isinstance(kind, dict | list):
-            return self.schema(kind, namespace)
-        if kind in ("record", "error", "enum", "fixed"):
-            return self._named_type(avro, namespace)
-        if kind == "array":
-            return _described(self._array(avro, namespace), avro)
-        if kind == "map":
-            return _described(map_of(STRING, self.schema(avro["values"], namespace)), avro)
-        if kind not in _OF_AVRO:
-            return self._of_name(kind, namespace)
-        logical = str(avro.get("logicalType", ""))
-        found = _OF_LOGICAL.get((kind, logical)) or _OF_AVRO[kind]
-        if kind == "bytes" and logical == "decimal":
-            return _described(_decimal(avro), avro)
-        small = {"int8": INT8, "int16": INT16}.get(str(avro.get("connect.type")))
-        return _described(small if kind == "int" and small is not None else found, avro)
+    def schema(self, avro: AvroType) -> ConnectSchema:
+        if avro.kind == "union":
+            return self._union(avro.inner)
+        return _described(self._plain(avro), avro.props)
 
-    def _of_name(self, name: str, namespace: str) -> ConnectSchema:
-        if name in _OF_AVRO:
-            return _OF_AVRO[name]
-        full = name if "." in name or not namespace else f"{namespace}.{name}"
-        known = self._named.get(full) or self._named.get(name)
-        if known is None:
-            raise DataError(f"The Avro schema names {name}, which it does not define.")
-        return self.schema(known, full.rpartition(".")[0])
+    def _plain(self, avro: AvroType) -> ConnectSchema:
+        """The schema without what properties say of it."""
+        logical = str(avro.props.get("logicalType", ""))
+        if avro.kind in ("bytes", "fixed") and logical == "decimal":
+            return _decimal(avro.props)
+        if avro.kind == "record":
+            return self._record(avro)
+        if avro.kind == "array":
+            return self._array(avro.inner[0])
+        if avro.kind == "map":
+            return map_of(STRING, self.schema(avro.inner[0]))
+        if avro.kind == "enum":
+            symbols = {f"{_ENUM}.{symbol}": symbol for symbol in avro.symbols}
+            return replace(STRING, name=avro.full_name, parameters={_ENUM: avro.full_name, **symbols})
+        if avro.kind == "fixed":
+            return replace(BYTES, name=avro.full_name, parameters={"connect.fixed.size": str(avro.size)})
+        if avro.kind not in _OF_AVRO:
+            raise DataError("The Avro schema has a null that is no branch of a union. Read it as bytes.")
+        small = {"int8": INT8, "int16": INT16}.get(str(avro.props.get("connect.type")))
+        if avro.kind == "int" and small is not None:
+            return small
+        return _OF_LOGICAL.get((avro.kind, logical)) or _OF_AVRO[avro.kind]
 
-    def _union(self, branches: Sequence[Any], namespace: str) -> ConnectSchema:
-        others = [
-            one for one in branches if one != "null" and not (isinstance(one, dict) and one.get("type") == "null")
-        ]
+    def _union(self, branches: Sequence[AvroType]) -> ConnectSchema:
+        others = [one for one in branches if one.kind != "null"]
         optional = len(others) < len(branches)
         if len(others) == 1:
-            found = self.schema(others[0], namespace)
+            found = self.schema(others[0])
             return found.as_optional() if optional else found
-        fields = []
-        for one in others:
-            found = self.schema(one, namespace)
-            fields.append(SchemaField(branch_name(one), found.as_optional()))
-        return ConnectSchema(SchemaType.STRUCT, optional, UNION, fields=tuple(fields))
+        # A branch is a field, called by its type's name.
+        fields = tuple(SchemaField(one.name or one.kind, self.schema(one).as_optional()) for one in others)
+        return ConnectSchema(SchemaType.STRUCT, optional, UNION, fields=fields)
 
-    def _array(self, avro: Mapping[str, Any], namespace: str) -> ConnectSchema:
-        items = avro["items"]
-        if isinstance(items, dict) and items.get("connect.internal.type") == MAP_ENTRY:
-            keys, values = (self.schema(field["type"], NAMESPACE) for field in items["fields"])
+    def _array(self, items: AvroType) -> ConnectSchema:
+        if items.props.get("connect.internal.type") == MAP_ENTRY:
+            keys, values = (self.schema(field.type) for field in items.fields)
             return map_of(keys, values)
-        return array_of(self.schema(items, namespace))
+        return array_of(self.schema(items))
 
-    def _named_type(self, avro: Mapping[str, Any], namespace: str) -> ConnectSchema:
-        space = avro.get("namespace", namespace)
-        name = str(avro["name"])
-        full = name if "." in name or not space else f"{space}.{name}"
-        self._named[full] = avro
-        if avro["type"] == "enum":
-            symbols = {f"{_ENUM}.{symbol}": symbol for symbol in avro["symbols"]}
-            return _described(replace(STRING, name=full, parameters={_ENUM: full, **symbols}), avro)
-        if avro["type"] == "fixed":
-            if avro.get("logicalType") == "decimal":
-                return _described(_decimal(avro), avro)
-            parameters = {"connect.fixed.size": str(avro["size"])}
-            return _described(replace(BYTES, name=full, parameters=parameters), avro)
-        if full in self._open:
-            raise DataError(f"The Avro record {full} has itself inside, which no schema here says. Read it as bytes.")
-        self._open.add(full)
-        fields = tuple(self._field(field, full.rpartition(".")[0]) for field in avro["fields"])
-        self._open.discard(full)
-        unnamed = full.startswith(f"{NAMESPACE}.ConnectDefault")
-        return _described(ConnectSchema(SchemaType.STRUCT, name=None if unnamed else full, fields=fields), avro)
+    def _record(self, avro: AvroType) -> ConnectSchema:
+        name = avro.full_name
+        if avro in self._open:
+            raise DataError(f"The Avro record {name} has itself inside, which no schema here says. Read it as bytes.")
+        self._open.add(avro)
+        fields = tuple(SchemaField(field.name, self._field(field)) for field in avro.fields)
+        self._open.discard(avro)
+        unnamed = name.startswith(f"{NAMESPACE}.ConnectDefault")
+        return ConnectSchema(SchemaType.STRUCT, name=None if unnamed else name, fields=fields)
 
-    def _field(self, field: Mapping[str, Any], namespace: str) -> SchemaField:
-        schema = self.schema(field["type"], namespace)
-        if schema.doc is None and field.get("doc") is not None:
-            schema = replace(schema, doc=field["doc"])
-        if schema.default is None and field.get("default") is not None:
-            schema = replace(schema, default=value_of_default(schema, field["default"]))
-        return SchemaField(str(field["name"]), schema)
-
-
-def branch_name(avro: Any) -> str:
-    """The name of a union's branch, as the field of the struct that stands for the union."""
-    if isinstance(avro, str):
-        return avro.rpartition(".")[2]
-    return str(avro["name"] if "name" in avro else avro["type"]).rpartition(".")[2]
-
-
-def _decimal(avro: Mapping[str, Any]) -> ConnectSchema:
-    precision = int(avro.get("precision", _PRECISION))
-    parameters = {} if precision == _PRECISION else {"connect.decimal.precision": str(precision)}
-    return decimal_schema(int(avro.get("scale", 0)), parameters=parameters)
-
-
-def _described(schema: ConnectSchema, avro: Mapping[str, Any]) -> ConnectSchema:
-    """The schema with what the properties say of it."""
-    name = avro.get("connect.name", schema.name)
-    parameters = {**schema.parameters, **avro.get("connect.parameters", {})}
-    version, doc = avro.get("connect.version", schema.version), avro.get("connect.doc", schema.doc)
-    schema = replace(schema, name=name, version=version, doc=doc, parameters=parameters)
-    if avro.get("connect.default") is None:
+    def _field(self, field: AvroField) -> ConnectSchema:
+        schema = self.schema(field.type)
+        if schema.doc is None and field.doc is not None:
+            schema = replace(schema, doc=field.doc)
+        if schema.default is None and field.default is not None and field.default is not ABSENT:
+            schema = replace(schema, default=value_of_default(schema, field.default))
         return schema
-    return replace(schema, default=value_of_default(schema, avro["connect.default"]))
+
+
+def _decimal(props: Mapping[str, Any]) -> ConnectSchema:
+    precision = int(props.get("precision", _PRECISION))
+    parameters = {} if precision == _PRECISION else {"connect.decimal.precision": str(precision)}
+    return decimal_schema(int(props.get("scale", 0)), parameters=parameters)
+
+
+def _described(schema: ConnectSchema, props: Mapping[str, Any]) -> ConnectSchema:
+    """The schema with what the properties say of it."""
+    name = props.get("connect.name", schema.name)
+    parameters = {**schema.parameters, **props.get("connect.parameters", {})}
+    version, doc = props.get("connect.version", schema.version), props.get("connect.doc", schema.doc)
+    schema = replace(schema, name=name, version=version, doc=doc, parameters=parameters)
+    if props.get("connect.default") is None:
+        return schema
+    return replace(schema, default=value_of_default(schema, props["connect.default"]))
 
 
 def value_of_default(schema: ConnectSchema, found: Any) -> Any:
