@@ -5,24 +5,25 @@ of the type in its file, or in each message that it is inside of, outermost firs
 """
 
 import io
-import struct
 from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
 
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
-from tidelog.schemas.base.framing import encoded_indexes, read_varint
+from tidelog.schemas.base.framing import (
+    GUID,
+    GUID_BYTES,
+    ID,
+    PREFIX,
+    PREFIX_BYTES,
+    encoded_indexes,
+    id_of,
+    named_guid,
+    read_indexes,
+)
 
-# The magic byte before an id, and the one before a guid.
-_ID: Final = 0
-_GUID: Final = 1
-_PREFIX: Final = struct.Struct(">bI")
-_PREFIX_BYTES: Final = 5
-_GUID_BYTES: Final = 17
 _PROTOBUF: Final = "PROTOBUF"
-# No type is nested deeper.
-_MOST_INDEXES: Final = 1_000
 
 
 class SchemaId:
@@ -46,13 +47,13 @@ class SchemaId:
         """A magic byte 0 and the id (4 bytes, big-endian). Raises `SerializationError` where there is no id."""
         if self.id is None:
             raise SerializationError("The schema has no id: the registry gave none.")
-        return _PREFIX.pack(_ID, self.id) + self._indexes()
+        return PREFIX.pack(ID, self.id) + self._indexes()
 
     def guid_to_bytes(self) -> bytes:
         """A magic byte 1 and the guid (16 bytes). Raises `SerializationError` where there is no guid."""
         if self.guid is None:
             raise SerializationError("The schema has no guid: the registry gave none, and a header needs one.")
-        return bytes([_GUID]) + self.guid.bytes + self._indexes()
+        return bytes([GUID]) + self.guid.bytes + self._indexes()
 
     def from_bytes(self, payload: io.BytesIO) -> io.BytesIO:
         """Take what bytes begin with; what is left of them. Raises `SerializationError` where they name no schema."""
@@ -62,18 +63,23 @@ class SchemaId:
 
     def read(self, data: bytes) -> int:
         """Take what bytes begin with; how many these are. Raises `SerializationError`."""
-        if len(data) >= _PREFIX_BYTES and data[0] == _ID:
-            self.id, at = _PREFIX.unpack_from(data)[1], _PREFIX_BYTES
-        elif len(data) >= _GUID_BYTES and data[0] == _GUID:
-            self.guid, at = UUID(bytes=data[1:_GUID_BYTES]), _GUID_BYTES
+        number, guid = id_of(data), named_guid(data)
+        if number is not None:
+            self.id, at = number, PREFIX_BYTES
+        elif guid is not None:
+            self.guid, at = UUID(bytes=guid.guid), GUID_BYTES
         else:
             raise SerializationError(
                 "The message names no schema: it begins with no magic byte and no id. It was written without a"
                 " registry's serializer."
             )
-        if self.schema_type == _PROTOBUF:
-            self.message_indexes, at = read_indexes(data, at)
-        return at
+        if self.schema_type != _PROTOBUF:
+            return at
+        place, size = read_indexes(data[at:])
+        if not place:
+            raise SerializationError("The message names no type: it is no Protobuf of a registry's serializer.")
+        self.message_indexes = [*place]
+        return at + size
 
     def _indexes(self) -> bytes:
         return b"" if self.message_indexes is None else encoded_indexes(self.message_indexes)
@@ -133,41 +139,14 @@ def unframed(
     Raises `SerializationError` for bytes that name no schema.
     """
     plain = reads is dual_schema_id_deserializer and (ctx is None or not ctx.headers) and kind != _PROTOBUF
-    if plain and len(data) >= _PREFIX_BYTES and data[0] == _ID:  # as nearly all are
-        return _PREFIX.unpack_from(data)[1], None, data[_PREFIX_BYTES:]
+    if plain and len(data) >= PREFIX_BYTES and data[0] == ID:  # as nearly all are
+        return PREFIX.unpack_from(data)[1], None, data[PREFIX_BYTES:]
     named = SchemaId(kind)
     rest = reads(data, ctx, named)
     payload = rest if isinstance(rest, bytes) else rest.read()
     if named.id is None and named.guid is None:
         raise SerializationError("schema.id.deserializer found no schema: it must set an id or a guid.")
     return (str(named.guid) if named.id is None else named.id), named.message_indexes, payload
-
-
-# --- types of Protobuf ----------------------------------------------------------------------------------------
-
-
-def read_indexes(data: bytes, at: int) -> tuple[list[int], int]:
-    """A type's place, and where the message begins behind it. Raises `SerializationError` for bytes that end before."""
-    if at < len(data) and data[at] == 0:  # the first type, as most are
-        return [0], at + 1
-    count, at = _read(data, at)
-    if count % 2 or not 0 < count // 2 <= _MOST_INDEXES:
-        raise SerializationError(_NO_PLACE)
-    place = []
-    for _ in range(count // 2):
-        number, at = _read(data, at)
-        place.append(number // 2)
-    return place, at
-
-
-_NO_PLACE: Final = "The message names no type: it is no Protobuf of a registry's serializer."
-
-
-def _read(data: bytes, at: int) -> tuple[int, int]:
-    number, after = read_varint(data, at)
-    if after < 0:
-        raise SerializationError(_NO_PLACE)
-    return number, after
 
 
 def _header(ctx: SerializationContext | None) -> str:

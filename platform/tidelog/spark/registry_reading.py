@@ -157,7 +157,7 @@ def record_name(schema: str | None, schema_type: str) -> str | None:
     if schema is None:
         return None
     if schema_type.upper() == "PROTOBUF":
-        from tidelog.schemas.protobuf.compiling import compiled as compiled_file
+        from tidelog.schemas.protobuf.text import compiled as compiled_file
 
         file = compiled_file(schema, {}).file[-1]
         name = file.message_type[0].name if file.message_type else None

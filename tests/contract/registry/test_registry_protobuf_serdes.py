@@ -14,13 +14,12 @@ from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.log.lake import Lake
 from tidelog.schema_registry import SchemaRegistryClient, SchemaRegistryError
-from tidelog.schema_registry.framing import header_schema_id_serializer, read_indexes
+from tidelog.schema_registry.framing import header_schema_id_serializer
 from tidelog.schema_registry.protobuf import (
     ProtobufDeserializer,
     ProtobufSerializer,
     place_of,
 )
-from tidelog.schemas.base.framing import encoded_indexes
 
 OURS = SerializationContext("flights", MessageField.VALUE)
 THEIRS = TheirContext("flights", "value")
@@ -90,14 +89,6 @@ def test_schemas_that_are_not_registered_are_refused(both):
     with pytest.raises(SchemaRegistryError):
         ProtobufSerializer(flight, ours, {"auto.register.schemas": False})(flight(), OURS)
     assert ours.get_subjects() == []
-
-
-@pytest.mark.parametrize(
-    ("place", "encoded"), [([0], b"\0"), ([1], b"\2\2"), ([1, 1], b"\4\2\2"), ([100, 0], b"\4\xc8\1\0")]
-)
-def test_places_of_types(place, encoded):
-    assert encoded_indexes(place) == encoded
-    assert read_indexes(encoded + b"rest", 0) == (place, len(encoded))
 
 
 def test_the_place_of_a_type_goes_with_the_guid_into_the_header(both):

@@ -5,10 +5,10 @@ import struct
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidelog.schemas.base.framing import framed, guids_of, split
+from tidelog.schemas.base.framing import encoded_indexes, framed, guids_of, id_of, read_indexes, split
 
 IDS = st.sampled_from([1, 7, 255, 256, 1 << 24, (1 << 31) - 1])
 FRAMED = st.builds(lambda number, payload: b"\0" + struct.pack(">I", number) + payload, IDS, st.binary(max_size=9))
@@ -70,3 +70,41 @@ def test_the_last_header_of_a_record_names_its_schema():
     assert found == {1: (one[1:], b""), 2: (other[1:], b"")}
     assert guids_of(headers_of([(name, one + b"\x02\x04")])) == {0: (one[1:], b"\x02\x04")}
     assert guids_of(headers_of(None, None)) == {}
+
+
+@given(st.lists(st.integers(0, 2**20), min_size=1, max_size=6).map(tuple), st.binary(max_size=5))
+@example((0,), b"")
+def test_message_indexes_are_read_as_they_are_written(indexes, rest):
+    written = encoded_indexes(indexes)
+    assert read_indexes(written + rest) == (indexes, len(written))
+
+
+@pytest.mark.parametrize(
+    ("place", "encoded"), [((0,), b"\0"), ((1,), b"\2\2"), ((1, 1), b"\4\2\2"), ((100, 0), b"\4\xc8\1\0")]
+)
+def test_message_indexes_have_confluents_form(place, encoded):
+    assert encoded_indexes(place) == encoded
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"\2",  # one, and nothing follows
+        b"\1",  # -1 of them
+        b"\2\1",  # the message -1
+        b"\xff\xff\xff\xff\xff\xff",  # no end
+        b"\x82\1" + b"\2" * 65,  # deeper than any type
+        b"\xfe\xff\xff\xff\x0f" + b"\0" * 10,
+    ],
+)
+def test_what_are_no_message_indexes(payload):
+    assert read_indexes(payload) == ((), 0)
+    assert read_indexes(b"\x80\1" + b"\2" * 64) == ((1,) * 64, 66)
+
+
+@pytest.mark.parametrize(("value", "number"), [(b"\0\0\0\1\2x", 258), (b"\0\xff\xff\xff\xff", (1 << 32) - 1)])
+def test_the_id_of_one_value(value, number):
+    assert id_of(value) == number
+    assert id_of(value[:4]) is None
+    assert id_of(b"\1" + value[1:]) is None

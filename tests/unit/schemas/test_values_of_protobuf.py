@@ -8,12 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from google.protobuf.message import DecodeError
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from support.protobuf_messages import PLACE, PROTO2, TEXT, field, instant, message_of, varint, within
 
 from tidelog.schemas.compile import compile_schema
-from tidelog.schemas.protobuf.values import encoded_indexes, read_indexes
 
 LEFT = TEXT.replace("message M {", "message M { M again = 50;").replace("message In {", "message In { In again = 50;")
 M, M2 = message_of(TEXT, "p.M"), message_of(PROTO2, "p.M")
@@ -208,13 +207,6 @@ def test_messages_by_their_indexes(payload, row):
     assert list(values.left_out) == ["Moved.name"]
     assert rows_of(values, [payload]) == [row]
     assert rows_of(values, [one for one, _ in INDEXED] + [payload]) == [one for _, one in INDEXED] + [row]
-
-
-@given(st.lists(st.integers(0, 2**20), min_size=1, max_size=6).map(tuple), st.binary(max_size=5))
-@example((0,), b"")
-def test_indexes_are_read_as_they_are_written(indexes, rest):
-    written = encoded_indexes(indexes)
-    assert read_indexes(written + rest) == (indexes, len(written))
 
 
 # --- against Protobuf's own library ------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Values of records as people read them: text, JSON, hex, and Avro and Protobuf by the lake's schemas."""
 
-import struct
 import threading
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -15,12 +14,12 @@ from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.json_values import Decode, ValueKind, decoder
 from tidelog.schema_registry.model import SchemaRegistryError
+from tidelog.schemas.base.framing import id_of
 
 FORMATS: Final = ("auto", "text", "json", "hex", "avro", "protobuf")
 # What lists show of a value; and how large one may be for lists to read it as more than text.
 CUT: Final = 4_096
 _MOST_READ: Final = 262_144
-_PREFIX: Final = struct.Struct(">bI")
 _KINDS: Final[Mapping[str, ValueKind]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
 _MOST_REMEMBERED: Final = 1_000
 # Characters of why a value is shown as bytes: messages of validators have the value in them.
@@ -84,8 +83,8 @@ class ValueForms:
 
     def _read(self, data: bytes, wanted: str, topic: str) -> _Read:
         """The value in a form that was wanted, `_UNREAD` where it is of none; with the reason, where it should be."""
-        if wanted in ("auto", "avro", "protobuf", "json") and len(data) >= _PREFIX.size and data[0] == 0:
-            number = _PREFIX.unpack_from(data)[1]
+        number = id_of(data) if wanted in ("auto", "avro", "protobuf", "json") else None
+        if number is not None:
             kind = self._kind(number)
             if kind is not None and wanted in ("auto", kind):
                 try:

@@ -1,9 +1,10 @@
 """How a value says which schema it has, as Confluent's serializers write it.
 
 A prefix: byte 0, the schema's id (4 bytes, big-endian), the payload. Or a header, `__value_schema_id`: byte 1, the
-schema's guid (16 bytes); the value is the payload then.
+schema's guid (16 bytes); the value is the payload then. Behind either, a Protobuf value has its message indexes.
 """
 
+import struct
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -13,10 +14,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-PREFIX_BYTES: Final = 5
+PREFIX: Final = struct.Struct(">BI")
+PREFIX_BYTES: Final = PREFIX.size
 HEADER: Final = "__value_schema_id"
-_GUID: Final = 1
-_GUID_BYTES: Final = 17
+# The magic byte before an id, and the one before a guid.
+ID: Final = 0
+GUID: Final = 1
+GUID_BYTES: Final = 17
+# Messages inside of messages, the outermost among them; more are no place of a type.
+_MOST_INDEXES: Final = 64
 # Pieces of 8 bytes or fewer on average are copied sooner byte by byte than piece by piece.
 _SHORT: Final = 8
 _MOST_EVENS: Final = 1 << 14
@@ -25,6 +31,12 @@ _UNCHECKED: Final = pc.TakeOptions(boundscheck=False)
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
+
+
+def id_of(value: bytes) -> int | None:
+    """The id in a value's prefix (32 bits); None where it has none."""
+    number: int | None = PREFIX.unpack_from(value)[1] if len(value) >= PREFIX_BYTES and value[0] == ID else None
+    return number
 
 
 def split(values: pa.BinaryArray) -> tuple[npt.NDArray[np.int32], pa.BinaryArray]:
@@ -52,7 +64,7 @@ def _named(values: pa.BinaryArray) -> tuple[npt.NDArray[np.int32], tuple[Any, An
     found = np.zeros(len(at), np.int64)
     for place in range(1, PREFIX_BYTES):
         found = found << 8 | data[at + place]
-    found[(data[at] != 0) | (found >= 1 << 31)] = 0
+    found[(data[at] != ID) | (found >= 1 << 31)] = 0
     ids[long_enough] = found
     return ids, (starts, ends, data)
 
@@ -142,9 +154,9 @@ def guids_of(headers: pa.Array) -> dict[int, NamedGuid]:
 
 def named_guid(header: bytes | None) -> NamedGuid | None:
     """What a header's value names; None for one that names no schema."""
-    if not header or len(header) < _GUID_BYTES or header[0] != _GUID:
+    if not header or len(header) < GUID_BYTES or header[0] != GUID:
         return None
-    return NamedGuid(header[1:_GUID_BYTES], header[_GUID_BYTES:])
+    return NamedGuid(header[1:GUID_BYTES], header[GUID_BYTES:])
 
 
 # --- message indexes of Protobuf --------------------------------------------------------------------------------
@@ -155,15 +167,35 @@ def encoded_indexes(place: Sequence[int]) -> bytes:
     return b"\0" if [*place] == [0] else b"".join(_varint(2 * number) for number in (len(place), *place))
 
 
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number of at most 35 bits that a varint is, and where it ends; -1 where there is none."""
+def read_indexes(payload: bytes) -> tuple[tuple[int, ...], int]:
+    """The message indexes that a payload begins with, and where the message begins behind them; (), 0 for none.
+
+    They are the message's place in its file, or in each message that it is inside of, outermost first: how many and
+    the numbers, as zigzag varints; one 0 stands for the first message.
+    """
+    if payload[:1] == b"\0":
+        return (0,), 1
+    count, at = _zigzag(payload, 0)
+    if not 0 < count <= _MOST_INDEXES:
+        return (), 0
+    found = []
+    for _ in range(count):
+        number, at = _zigzag(payload, at)
+        if number < 0:
+            return (), 0
+        found.append(number)
+    return tuple(found), at
+
+
+def _zigzag(data: bytes, at: int) -> tuple[int, int]:
+    """The number that a varint of at most 35 bits is, and where it ends; -1 where there is none."""
     number = shift = 0
     while 0 <= at < len(data) and shift < 35:
         byte = data[at]
         number |= (byte & 0x7F) << shift
         at, shift = at + 1, shift + 7
         if byte < 0x80:
-            return number, at
+            return number >> 1 ^ -(number & 1), at
     return -1, -1
 
 

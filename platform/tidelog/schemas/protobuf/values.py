@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 
 from tidelog.schemas.base.errors import EncodingError, SchemaError
-from tidelog.schemas.base.framing import encoded_indexes, read_varint
+from tidelog.schemas.base.framing import encoded_indexes, read_indexes
 from tidelog.schemas.base.value_schemas import Decoded, FieldPath
 from tidelog.schemas.protobuf.columns import ProtoColumn, ProtoPlan, ProtoShape, derived_file
 from tidelog.schemas.protobuf.payload_reader import ProtoReader
@@ -22,8 +22,6 @@ from tidelog.schemas.protobuf.text import compiled, descriptor_of
 _KEPT_SCHEMAS: Final = 1000
 _ROWS: Final = 10_000
 _BYTES: Final = 1 << 24
-# Messages inside of messages, the outermost among them; more are no place of a type.
-_MOST_INDEXES: Final = 64
 
 
 class ProtobufValues:
@@ -164,32 +162,6 @@ class _Root:
 def compile_protobuf(text: str, references: tuple[tuple[str, str], ...] = (), bare: bool = False) -> ProtobufValues:
     """A Protobuf schema by its text or its descriptor in base64, compiled once. Raises `SchemaError`."""
     return ProtobufValues(text, references, bare=bare)
-
-
-def read_indexes(payload: bytes) -> tuple[tuple[int, ...], int]:
-    """Confluent's message indexes, and where the message begins behind them; (), 0 where there are none.
-
-    They are the message's place in its file, or in each message that it is inside of, outermost first: how many and
-    the numbers, as zigzag varints; one 0 stands for the first message.
-    """
-    if payload[:1] == b"\0":
-        return (0,), 1
-    count, at = _zigzag(payload, 0)
-    if not 0 < count <= _MOST_INDEXES:
-        return (), 0
-    found = []
-    for _ in range(count):
-        number, at = _zigzag(payload, at)
-        if number < 0:
-            return (), 0
-        found.append(number)
-    return tuple(found), at
-
-
-def _zigzag(data: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends; -1 where there is none."""
-    number, after = read_varint(data, at)
-    return (-1, -1) if after < 0 else (number >> 1 ^ -(number & 1), after)
 
 
 def _files(text: str, references: dict[str, str]) -> FileDescriptorSet:
