@@ -1,15 +1,13 @@
 """Values of records as JSON, by the schemas that they name, and back: what `consume --value-as` and `produce` do."""
 
-import base64
 import io
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, Final, Literal
 
 import orjson
 import pyarrow as pa
 from fastavro import schemaless_writer
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf import json_format, message_factory
 
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
@@ -19,8 +17,10 @@ from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.framing import SchemaId, unframed
 from tidelog.schema_registry.json_schema import JSONDeserializer, check, validator_of
 from tidelog.schema_registry.metadata import refuse_rules
-from tidelog.schema_registry.model import RegisteredSchema, Schema, SchemaReference, SchemaRegistryError
-from tidelog.schema_registry.serdes import schema_of
+from tidelog.schema_registry.model import RegisteredSchema, Schema, SchemaRegistryError
+from tidelog.schema_registry.serdes import referenced, schema_of
+from tidelog.schemas.base.errors import SchemaError
+from tidelog.schemas.protobuf.descriptors import message_at, pool_of
 
 ValueKind = Literal["avro", "json", "protobuf"]
 Decode = Callable[[bytes, SerializationContext], bytes]
@@ -31,7 +31,6 @@ class SchemaValueError(TidelogError):
     """A schema that values can't be written by."""
 
 
-_KNOWN: Final = "google/protobuf/"
 _NO_SUBJECT: Final = 40401  # Confluent's code
 # Schemas that are kept, compiled; with more, all are compiled again.
 _MOST_KEPT: Final = 1_000
@@ -198,7 +197,7 @@ class _Protobuf:
         try:
             named, place, payload = unframed(value, context, "PROTOBUF")
         except SerializationError:
-            _require_protobuf(schema_of(self._client, unframed(value, context)[0], "serialized"))
+            _require_protobuf(schema_of(self._client, unframed(value, context)[0]))
             raise
         message = self.type_of(named, place or [0])()
         try:
@@ -210,64 +209,29 @@ class _Protobuf:
 
     def type_of(self, named: int | str, place: Sequence[int]) -> Any:
         """The class of a type by its place in its file."""
+        from tidelog.schemas.protobuf.loading import files_of  # a parser and a compiler that no other kind needs
+
         key = named, tuple(place)
         if key not in self._types:
             if len(self._types) >= _MOST_KEPT:
                 self._types = {}
-            schema = schema_of(self._client, named, "serialized")
+            schema = schema_of(self._client, named)
             _require_protobuf(schema)
             refuse_rules(schema.rule_set, f"schema {named}", reads=True)
-            pool = descriptor_pool.DescriptorPool()
-            self._types[key] = message_factory.GetMessageClass(
-                _placed(_added(self._client, pool, "", schema.schema_str or "", schema.references, set()), place)
-            )
+            try:
+                files = files_of(schema.schema_str or "", referenced(self._client, schema.references)).file
+                found = message_at(pool_of(files).FindFileByName(files[-1].name), place)
+            except SchemaError as error:
+                raise SerializationError(f"Schema {named} can't be read: {error}") from error
+            if found is None:
+                raise SerializationError(f"The message names a type that its schema lacks: {[*place]}.")
+            self._types[key] = message_factory.GetMessageClass(found)
         return self._types[key]
 
 
 def _require_protobuf(schema: Schema) -> None:
     if schema.schema_type != "PROTOBUF":
         raise SerializationError(f"The schema is of type {schema.schema_type}, not PROTOBUF: give that.")
-
-
-def _added(client: SchemaRegistryClient, pool: Any, name: str, text: str, references: Any, begun: set[str]) -> Any:
-    """A file's descriptor, in a pool with all that it imports. Registries keep references free of circles."""
-    file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text))
-    file.name = name or file.name or "schema.proto"
-    by_name: dict[str, SchemaReference] = {one.name: one for one in references}
-    for needed in file.dependency:
-        if needed in begun:
-            continue
-        begun.add(needed)
-        if needed in by_name:
-            one = by_name[needed]
-            found = client.get_version(one.subject, one.version, deleted=True, fmt="serialized").schema
-            _added(client, pool, needed, found.schema_str or "", found.references, begun)
-        elif needed.startswith(_KNOWN):
-            known = import_module(needed.removesuffix(".proto").replace("/", ".") + "_pb2").DESCRIPTOR
-            _add_known(pool, known, begun)
-        else:
-            raise SerializationError(f"The schema imports {needed}, which it does not reference.")
-    pool.Add(file)
-    return pool.FindFileByName(file.name)
-
-
-def _add_known(pool: Any, known: Any, begun: set[str]) -> None:
-    for one in known.dependencies:
-        if one.name not in begun:
-            begun.add(one.name)
-            _add_known(pool, one, begun)
-    pool.AddSerializedFile(known.serialized_pb)
-
-
-def _placed(file: Any, place: Sequence[int]) -> Any:
-    types: Any = [*file.message_types_by_name.values()]
-    found = None
-    for index in place:
-        if not 0 <= index < len(types):
-            raise SerializationError(f"The message names a type that its schema lacks: {place}.")
-        found = types[index]
-        types = found.nested_types
-    return found
 
 
 def _json(value: Any) -> bytes:

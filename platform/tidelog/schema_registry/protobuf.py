@@ -20,6 +20,7 @@ from tidelog.schema_registry.serdes import (
     refuse_executors,
 )
 from tidelog.schema_registry.strategies import reference_subject_name_strategy
+from tidelog.schemas.protobuf.descriptors import place_of
 
 # Files that registries know without a reference.
 _KNOWN: Final = ("google/protobuf/", "google/type/", "confluent/")
@@ -62,7 +63,7 @@ class ProtobufSerializer(Serializer):
             settings,
             lambda _: None,
             lambda ctx: self._schema(descriptor.file, ctx),
-            place_of(descriptor),
+            [*place_of(descriptor)],
         )
 
     def known(self, _: Any, ctx: SerializationContext | None) -> bool:
@@ -167,17 +168,6 @@ class AsyncProtobufDeserializer(AsyncSerde[ProtobufDeserializer]):
     ) -> None:
         client = blocking(schema_registry_client)
         super().__init__(lambda: ProtobufDeserializer(message_type, conf, client, rule_conf, rule_registry))
-
-
-def place_of(descriptor: Any) -> list[int]:
-    """Where a message's type is: its index in its file, or in each message that it is inside of, outermost first."""
-    place: list[int] = []
-    while descriptor.containing_type is not None:
-        inner = [one.name for one in descriptor.containing_type.nested_types]
-        place.append(inner.index(descriptor.name))
-        descriptor = descriptor.containing_type
-    place.append([*descriptor.file.message_types_by_name].index(descriptor.name))
-    return place[::-1]
 
 
 def _is_protobuf(schema: Schema) -> bool:

@@ -242,9 +242,9 @@ class WriterSchemas(Generic[C]):
         return known[1]
 
 
-def schema_of(client: SchemaRegistryClient, named: int | str, fmt: str | None = None) -> Schema:
+def schema_of(client: SchemaRegistryClient, named: int | str) -> Schema:
     """The schema of an id, or of a guid."""
-    return client.get_schema(named, fmt=fmt) if isinstance(named, int) else client.get_schema_by_guid(named, fmt)
+    return client.get_schema(named) if isinstance(named, int) else client.get_schema_by_guid(named)
 
 
 def referenced(client: SchemaRegistryClient, references: "tuple[SchemaReference, ...] | Any") -> dict[str, str]:

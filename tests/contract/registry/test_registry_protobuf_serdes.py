@@ -15,11 +15,7 @@ from tidelog.clients.values.serialization import MessageField, SerializationCont
 from tidelog.log.lake import Lake
 from tidelog.schema_registry import SchemaRegistryClient, SchemaRegistryError
 from tidelog.schema_registry.framing import header_schema_id_serializer
-from tidelog.schema_registry.protobuf import (
-    ProtobufDeserializer,
-    ProtobufSerializer,
-    place_of,
-)
+from tidelog.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 
 OURS = SerializationContext("flights", MessageField.VALUE)
 THEIRS = TheirContext("flights", "value")
@@ -109,11 +105,6 @@ def test_the_place_of_a_type_goes_with_the_guid_into_the_header(both):
     padded.MergeFromString(b"\x12\x04more")
     data = padded.SerializeToString()
     assert TheirDeserializer(leg)(data, TheirContext("t", "value", headers)).n == 3_000_000
-
-
-def test_the_place_of_an_inner_type():
-    gate, flight, leg = (kind.DESCRIPTOR for kind in kinds())
-    assert [place_of(one) for one in (gate, flight, leg)] == [[0], [1], [1, 1]]
 
 
 def test_nothing_stays_nothing_and_others_are_refused(both):

@@ -1,9 +1,9 @@
 """Connect's structs as Protobuf, with schemas in a registry: Confluent's ProtobufConverter."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from google.protobuf import descriptor_pool, message_factory
+from google.protobuf import message_factory
 from google.protobuf.message import DecodeError, Message
 
 from tidelog.clients.values.errors import SerializationError
@@ -21,6 +21,8 @@ from tidelog.schema_registry.framing import unframed
 from tidelog.schema_registry.model import Schema, SchemaRegistryError
 from tidelog.schema_registry.serdes import READER, WRITER, SchemaChooser, WriterSchemas, configured, referenced
 from tidelog.schemas.base.errors import SchemaError
+from tidelog.schemas.protobuf.descriptors import message_at, pool_of
+from tidelog.schemas.protobuf.loading import files_of
 from tidelog.schemas.protobuf.text import ROOT, compiled
 
 PROTOBUF_KEYS: Final = (
@@ -116,7 +118,9 @@ class ProtobufConverter:
         found = self._readers.get((named, place))
         if found is None:
             pool = self._files.writer(named)
-            descriptor = _placed(pool.FindFileByName(ROOT), place)
+            descriptor = message_at(pool.FindFileByName(ROOT), place)
+            if descriptor is None:
+                raise SerializationError(f"The bytes name a type that their schema lacks: {[*place]}.")
             reader = MessageReader(pool, full_names=self._full_names, optional=self._optional)
             found = message_factory.GetMessageClass(descriptor), reader.schema(descriptor)
             self._readers[named, place] = found
@@ -131,24 +135,9 @@ class ProtobufConverter:
 
 def _pool_of(text: str, references: Mapping[str, str]) -> Any:
     """The descriptors of a .proto file; `confluent.Meta`, too, whether it is imported or not. Raises `SchemaError`."""
-    pool = descriptor_pool.DescriptorPool()
-    files = [*compiled(text, references).file]
+    files = files_of(text, references).file
     known = {one.name for one in files}
-    for one in (*files, *(one for one in compiled(_IMPORTS_META, {}).file if one.name not in known)):
-        pool.Add(one)
-    return pool
-
-
-def _placed(file: Any, place: Sequence[int]) -> Any:
-    """The type at a place in its file. Raises `SerializationError`."""
-    types: Any = [*file.message_types_by_name.values()]
-    found = None
-    for index in place:
-        if not 0 <= index < len(types):
-            raise SerializationError(f"The bytes name a type that their schema lacks: {[*place]}.")
-        found = types[index]
-        types = found.nested_types
-    return found
+    return pool_of((*files, *(one for one in compiled(_IMPORTS_META, {}).file if one.name not in known)))
 
 
 def protobuf_converter(config: Mapping[str, str], is_key: bool, lake: Any) -> ProtobufConverter:

@@ -10,6 +10,7 @@ from tidelog.schemas.base.comparison import Differences, compared
 from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.base.model import SchemaKind
 from tidelog.schemas.protobuf.compare import ProtoPart, compare
+from tidelog.schemas.protobuf.loading import as_text
 from tidelog.schemas.protobuf.model import ProtoTypes
 from tidelog.schemas.protobuf.text import compiled, descriptor_of, parsed
 from tidelog.schemas.protobuf.unparsing import unparsed
@@ -25,7 +26,7 @@ class ProtobufSchema:
     kind = SchemaKind.PROTOBUF
 
     def __init__(self, text: str, references: Mapping[str, str]) -> None:
-        self._references = {name: _as_text(other) for name, other in references.items()}
+        self._references = {name: as_text(other) for name, other in references.items()}
         descriptor = descriptor_of(text)
         self._file = parsed(text) if descriptor is None else unparsed(descriptor)
         self._text = text if descriptor is None else written(self._file)
@@ -83,8 +84,3 @@ class ProtobufSchema:
             if not spaces:
                 raise SchemaError(f"The type '{name}' is not defined.")
             spaces.pop()
-
-
-def _as_text(text: str) -> str:
-    descriptor = descriptor_of(text)
-    return text if descriptor is None else written(unparsed(descriptor))

@@ -7,17 +7,17 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from google.protobuf import descriptor_pool, message_factory
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 
 from tidelog.schemas.base.errors import EncodingError, SchemaError
 from tidelog.schemas.base.framing import encoded_indexes, read_indexes
 from tidelog.schemas.base.value_schemas import Decoded, FieldPath
 from tidelog.schemas.protobuf.columns import ProtoColumn, ProtoPlan, ProtoShape, derived_file
+from tidelog.schemas.protobuf.descriptors import message_at, place_of, pool_of
+from tidelog.schemas.protobuf.loading import files_of
 from tidelog.schemas.protobuf.payload_reader import ProtoReader
 from tidelog.schemas.protobuf.payload_writer import write_payloads
-from tidelog.schemas.protobuf.text import compiled, descriptor_of
 
 _KEPT_SCHEMAS: Final = 1000
 _ROWS: Final = 10_000
@@ -40,21 +40,20 @@ class ProtobufValues:
     def __init__(self, text: str, references: tuple[tuple[str, str], ...] = (), *, bare: bool = False) -> None:
         self._made_of = text, references, bare
         self._bare = bare
-        files = _files(text, dict(references))
-        self._file = _pool(files).FindFileByName(files.file[-1].name)
+        files = files_of(text, dict(references)).file
+        self._file = pool_of(files).FindFileByName(files[-1].name)
         roots = _roots(self._file)[: 1 if bare else None]
         plan = ProtoPlan()
         columns = [plan.root(one, "" if one is roots[0] else one.name) for one in roots]
-        derived = descriptor_pool.DescriptorPool()
-        derived.Add(derived_file(plan.messages))
-        once = not plan.left_out and all(file.syntax == "proto3" for file in files.file)
+        derived = pool_of([derived_file(plan.messages)])
+        once = not plan.left_out and all(file.syntax == "proto3" for file in files)
         self._roots: dict[tuple[int, ...], _Root] = {}
         for number, (descriptor, column) in enumerate(zip(roots, columns, strict=True)):
             if column is not None:
                 cut = message_factory.GetMessageClass(derived.FindMessageTypeByName(f"columns.M{column.index}"))
                 message = message_factory.GetMessageClass(descriptor)
                 reader = ProtoReader(message, cut, column, once=once, has_maps=plan.has_maps)
-                self._roots[(_place(descriptor),)] = _Root(number, message, column, reader)
+                self._roots[place_of(descriptor)] = _Root(number, message, column, reader)
         self._first = next(iter(self._roots.values()), None)
         self.columns: pa.StructType | None = _united(self._roots.values(), plan.left_out)
         self.left_out: Mapping[str, str] = plan.left_out
@@ -77,13 +76,13 @@ class ProtobufValues:
         """The payloads of rows, null for null rows. Raises `EncodingError`, naming the first row that can't be one."""
         if self._first is None:
             raise EncodingError("The schema has no columns, so that no payload can be made of them.")
-        before = b"" if self._bare else encoded_indexes((_place(self._first.message.DESCRIPTOR),))
+        before = b"" if self._bare else encoded_indexes(place_of(self._first.message.DESCRIPTOR))
         return write_payloads(self._first.message, self._first.column, columns, before)
 
     def problem(self, payload: bytes) -> str | None:
         """Why a payload does not fit the schema, None where it does."""
-        indexes, at = ((_place(_roots(self._file)[0]),), 0) if self._bare else read_indexes(payload)
-        descriptor = self._message(indexes)
+        indexes, at = (place_of(_roots(self._file)[0]), 0) if self._bare else read_indexes(payload)
+        descriptor = message_at(self._file, indexes)
         if descriptor is None:
             return (
                 "The payload begins with no message indexes: it was not written by a serializer for registries."
@@ -97,15 +96,6 @@ class ProtobufValues:
             return f"The payload is no message '{descriptor.full_name}': {error}."
         missing = message.FindInitializationErrors()
         return f"The payload lacks what '{descriptor.full_name}' requires: {', '.join(missing)}." if missing else None
-
-    def _message(self, indexes: tuple[int, ...]) -> Any:
-        found, inside = None, [*self._file.message_types_by_name.values()]
-        for index in indexes:
-            if not 0 <= index < len(inside):
-                return None
-            found = inside[index]
-            inside = found.nested_types
-        return found
 
     def _piece(self, payloads: list[bytes | None]) -> pa.StructArray:
         """The columns of some payloads."""
@@ -164,30 +154,6 @@ def compile_protobuf(text: str, references: tuple[tuple[str, str], ...] = (), ba
     return ProtobufValues(text, references, bare=bare)
 
 
-def _files(text: str, references: dict[str, str]) -> FileDescriptorSet:
-    """The descriptors of a schema and of all that it imports, its own last."""
-    own = descriptor_of(text)
-    if own is None:
-        return compiled(text, references)
-    for name in own.dependency:
-        if '"' in name or "\\" in name or "\n" in name:
-            raise SchemaError(f"The schema imports '{name}', which is no path.")
-    needed = compiled("".join(['syntax = "proto3";', *(f'import "{name}";' for name in own.dependency)]), references)
-    own.name = needed.file[-1].name
-    needed.file[-1].CopyFrom(own)
-    return needed
-
-
-def _pool(files: FileDescriptorSet) -> Any:
-    pool = descriptor_pool.DescriptorPool()
-    try:
-        for file in files.file:
-            pool.Add(file)
-    except TypeError as error:
-        raise SchemaError(f"The schema breaks Protobuf's rules: {error}.") from error
-    return pool
-
-
 def _roots(file: Any) -> list[Any]:
     """The messages at the top of a file that no other one of them holds; the first where all are held.
 
@@ -208,10 +174,6 @@ def _held(top: Any) -> set[str]:
         found |= {field.message_type.full_name for field in one.fields if field.message_type is not None}
         stack += one.nested_types
     return found
-
-
-def _place(descriptor: Any) -> int:
-    return [*descriptor.file.message_types_by_name].index(descriptor.name)
 
 
 def _united(roots: Iterable[_Root], left_out: dict[str, str]) -> pa.StructType | None:
