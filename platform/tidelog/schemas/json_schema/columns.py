@@ -10,9 +10,9 @@ import orjson
 import pyarrow as pa
 
 from tidelog.schemas.base.errors import SchemaError
+from tidelog.schemas.base.json_text import Json
 from tidelog.schemas.base.value_schemas import name_problem
-
-Json = Any
+from tidelog.schemas.json_schema.drafts import draft_of
 
 MAX_COLUMNS: Final = 10_000
 MAX_DEPTH: Final = 50
@@ -30,12 +30,6 @@ _ANNOTATIONS: Final = frozenset({
     "$ref", "$id", "id", "$schema", "$comment", "$anchor", "$defs", "definitions", "title", "description", "default",
     "examples", "deprecated", "readOnly", "writeOnly",
 })  # fmt: skip
-_VALIDATORS: Final = {
-    "draft-04": jsonschema_rs.Draft4Validator,
-    "draft-06": jsonschema_rs.Draft6Validator,
-    "2019-09": jsonschema_rs.Draft201909Validator,
-    "2020-12": jsonschema_rs.Draft202012Validator,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,14 +62,13 @@ class JsonDocument:
             _key(self.root, self._others)
         except TypeError as error:
             raise SchemaError(f"The schema can't be read: {error}. Move inner types to its definitions.") from error
-        named = self.root.get("$schema") if isinstance(self.root, dict) else None
-        self._draft = next((draft for draft in _VALIDATORS if isinstance(named, str) and draft in named), "")
+        self._draft = draft_of(self.root)
 
     def validator(self) -> jsonschema_rs.Validator:
         """What tests values; patterns are matched in linear time. Raises `SchemaError` for what is no JSON Schema."""
-        made = _VALIDATORS.get(self._draft, jsonschema_rs.Draft7Validator)
+        options = jsonschema_rs.RegexOptions()
         try:
-            return made(self.root, retriever=self._found, pattern_options=jsonschema_rs.RegexOptions())
+            return self._draft.validator(self.root, retriever=self._found, pattern_options=options)
         except jsonschema_rs.ValidationError as error:
             place = "/".join(["#", *map(str, error.instance_path)])
             raise SchemaError(f"The schema is no JSON Schema: '{place}': {error.message}.") from error
@@ -84,13 +77,13 @@ class JsonDocument:
 
     def resolver(self) -> jsonschema_rs.Resolver:
         """What finds the schemas that references name."""
-        made = _VALIDATORS.get(self._draft, jsonschema_rs.Draft7Validator)
-        draft = getattr(jsonschema_rs, made.__name__.removesuffix("Validator"))
         identity = self.root.get("$id", self.root.get("id")) if isinstance(self.root, dict) else None
         base = identity if isinstance(identity, str) and ":" in identity else _ROOT
         try:
             return jsonschema_rs.Registry(
-                [(base, self.root if isinstance(self.root, dict) else {})], draft=draft, retriever=self._found
+                [(base, self.root if isinstance(self.root, dict) else {})],
+                draft=self._draft.dialect,
+                retriever=self._found,
             ).resolver(base)
         except (ValueError, jsonschema_rs.ReferencingError) as error:
             raise SchemaError(f"The schema's references can't be followed: {error}") from error
@@ -98,7 +91,7 @@ class JsonDocument:
     @property
     def refs_stand_alone(self) -> bool:
         """Whether what is beside a `$ref` counts for nothing: up to draft 7."""
-        return self._draft not in ("2019-09", "2020-12")
+        return self._draft.number < 2019
 
     def as_written(self, schema: Json) -> Json:
         """A schema that the resolver found, with its names in their order."""

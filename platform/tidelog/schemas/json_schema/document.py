@@ -8,6 +8,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.base.json_text import Json, dumps, loads
+from tidelog.schemas.json_schema.drafts import draft_of
 
 
 class PartShape(Enum):
@@ -138,8 +139,8 @@ class Document:
 
     @property
     def draft(self) -> int:
-        """The year of the draft from 2019 on, else its number; 7 where the schema names none that is known."""
-        return draft_of(self.root)
+        """The year of the draft from 2019 on, else its number."""
+        return draft_of(self.root).number
 
     def root_part(self) -> SchemaPart:
         """The whole schema."""
@@ -267,15 +268,6 @@ class Document:
         if len(parts) == 1:
             return parts[0]
         return SchemaPart(PartShape.COMBINED, schema, self, base, "allOf", parts)
-
-
-def draft_of(root: Json) -> int:
-    """The draft that a schema is written in, by its `$schema`: 4, 6, 7, 2019 or 2020."""
-    named = root.get("$schema") if isinstance(root, Mapping) else None
-    for draft, word in ((4, "draft-04"), (6, "draft-06"), (2019, "2019-09"), (2020, "2020-12")):
-        if isinstance(named, str) and word in named:
-            return draft
-    return 7
 
 
 def _shapes(schema: Mapping[str, Json]) -> list[tuple[PartShape, str, Sequence[Json], bool]]:

@@ -2,24 +2,14 @@
 
 from collections.abc import Mapping
 from functools import cached_property, partial
-from typing import Final
-
-import jsonschema_rs
 
 from tidelog.schemas.base.comparison import Differences, compared
 from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.base.json_text import Json, dumps, loads
 from tidelog.schemas.base.model import SchemaKind
 from tidelog.schemas.json_schema.compare import compare
-from tidelog.schemas.json_schema.document import Document, draft_of
-
-_META: Final = {
-    4: (jsonschema_rs.Draft4Validator, "http://json-schema.org/draft-04/schema#"),
-    6: (jsonschema_rs.Draft6Validator, "http://json-schema.org/draft-06/schema#"),
-    7: (jsonschema_rs.Draft7Validator, "http://json-schema.org/draft-07/schema#"),
-    2019: (jsonschema_rs.Draft201909Validator, "https://json-schema.org/draft/2019-09/schema"),
-    2020: (jsonschema_rs.Draft202012Validator, "https://json-schema.org/draft/2020-12/schema"),
-}
+from tidelog.schemas.json_schema.document import Document
+from tidelog.schemas.json_schema.drafts import draft_of
 
 
 class JsonSchema:
@@ -67,11 +57,12 @@ class JsonSchema:
             found = type(self._root).__name__
             raise SchemaError(f"A JSON Schema must be a JSON object or a boolean, found {found}.")
         draft = draft_of(self._root)
-        validator, meta = _META[draft]
-        error = next(iter(validator({"$ref": meta}).iter_errors(self._root)), None)
+        error = next(iter(draft.validator({"$ref": draft.meta}).iter_errors(self._root)), None)
         if error is not None:
             place = "/".join(str(step) for step in ("#", *error.instance_path))
-            raise SchemaError(f"The schema breaks JSON Schema's rules (draft {draft}) at '{place}': {error.message}")
+            raise SchemaError(
+                f"The schema breaks JSON Schema's rules (draft {draft.number}) at '{place}': {error.message}"
+            )
         self.document.check_references()
         self._checked = True
 
