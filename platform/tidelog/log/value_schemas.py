@@ -21,6 +21,7 @@ from tidelog.log.delta.written_schemas import KINDS, WrittenSchema
 from tidelog.log.folds.compacted import CompactedFold
 from tidelog.log.rules.appends import ORDERED_PARTITION
 from tidelog.log.topic import Topic
+from tidelog.schemas.base.references import ReferencedVersion, texts_of
 
 SCHEMAS_TOPIC: Final = "_schemas"
 # How long an answer counts that a subject has no such schema, or which of its is newest. Seconds.
@@ -203,28 +204,22 @@ class SubjectReader(CompactedFold[Topic, SubjectVersions]):
         kind = str(body.get("schemaType") or "AVRO").lower()
         if kind not in KINDS:
             raise _UnreadableError(f"version {number} of subject '{subject}' has the type {body['schemaType']}")
-        references = tuple(self._inlined(subject, body))
+        references = tuple(self._inlined(subject, body).items())
         return WrittenSchema(version.id, kind, body["schema"], references, asked, number, version.guid.hex())
 
-    def _inlined(self, subject: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """(name, text) of all schemas that one needs, those that others need first; of one name the first counts."""
-        texts: dict[str, str] = {}
-        begun: set[tuple[str, str, int]] = set()
-        stack = [(one, False) for one in reversed(list(_references(subject, body)))]
-        while stack:
-            (name, where, number), ready = stack.pop()
-            if not ready and (name, where, number) in begun:
-                continue
+    def _inlined(self, subject: str, body: Mapping[str, Any]) -> dict[str, str]:
+        """{name: text} of all schemas that one needs, those that others need first; of one name the first counts."""
+        sizes: list[int] = []
+
+        def read(reference: ReferencedVersion) -> tuple[str, Iterator[ReferencedVersion]]:
+            _, where, number = reference
             found = self._body(where, number)
-            if ready:
-                texts.setdefault(name, found["schema"])
-                continue
-            begun.add((name, where, number))
-            if len(begun) > _MOST_REFERENCES or sum(map(len, texts.values())) > _MOST_REFERENCED_BYTES:
+            sizes.append(len(found["schema"]))
+            if len(sizes) > _MOST_REFERENCES or sum(sizes) > _MOST_REFERENCED_BYTES:
                 raise _UnreadableError(f"it needs more than {_MOST_REFERENCES} schemas, or too long ones")
-            stack.append(((name, where, number), True))
-            stack += [(one, False) for one in reversed(list(_references(where, found)))]
-        yield from texts.items()
+            return found["schema"], _references(where, found)
+
+        return texts_of(_references(subject, body), read)
 
     def _body(self, subject: str, number: int) -> dict[str, Any]:
         """The JSON of a version's record."""
@@ -279,8 +274,8 @@ def _guid(value: Mapping[str, Any], text: str) -> bytes:
     return md5.digest()
 
 
-def _listed(body: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    """(name, subject, version) of the schemas that one references."""
+def _listed(body: Mapping[str, Any]) -> Iterator[ReferencedVersion]:
+    """The schemas that one references."""
     listed = body.get("references")
     for one in listed if isinstance(listed, list) else ():
         parts = one if isinstance(one, dict) else {}
@@ -289,7 +284,7 @@ def _listed(body: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
             yield name, subject, version
 
 
-def _references(subject: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+def _references(subject: str, body: Mapping[str, Any]) -> Iterator[ReferencedVersion]:
     """The same with whole names of subjects: of the referencing one's context unless they name another."""
     context, _ = _context_of(subject)
     for name, other, version in _listed(body):

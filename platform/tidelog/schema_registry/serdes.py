@@ -1,7 +1,8 @@
 """What serializers of all kinds share: configuration, subjects, and schemas by their ids."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from tidelog.clients.values.errors import SerializationError
@@ -18,8 +19,11 @@ from tidelog.schema_registry.framing import (
 from tidelog.schema_registry.metadata import refuse_rules
 from tidelog.schema_registry.model import RegisteredSchema, Schema, SchemaReference
 from tidelog.schema_registry.strategies import SubjectName, subject_name
+from tidelog.schemas.base.references import ReferencedVersion, texts_of
 
 C = TypeVar("C")
+
+_REFERENCED: Final[Callable[[SchemaReference], ReferencedVersion]] = attrgetter("name", "subject", "version")
 
 _SUBJECTS: Final[Mapping[str, Any]] = {
     "subject.name.strategy": None,
@@ -247,21 +251,12 @@ def schema_of(client: SchemaRegistryClient, named: int | str) -> Schema:
     return client.get_schema(named) if isinstance(named, int) else client.get_schema_by_guid(named)
 
 
-def referenced(client: SchemaRegistryClient, references: "tuple[SchemaReference, ...] | Any") -> dict[str, str]:
+def referenced(client: SchemaRegistryClient, references: Iterable[SchemaReference]) -> dict[str, str]:
     """{name: text} of all schemas that one needs, those that others need first."""
-    found: dict[str, str] = {}
-    stack = [(one, False) for one in reversed(tuple(references))]
-    begun: set[tuple[str, str, int]] = set()
-    while stack:
-        one, ready = stack.pop()
-        key = (one.name, one.subject, one.version)
-        if not ready and key in begun:
-            continue
-        begun.add(key)
-        schema = client.get_version(one.subject, one.version, deleted=True).schema
-        if ready:
-            found.setdefault(one.name, schema.schema_str or "")
-        else:
-            stack.append((one, True))
-            stack += [(inner, False) for inner in reversed(tuple(schema.references))]
-    return found
+
+    def read(reference: ReferencedVersion) -> tuple[str, Iterator[ReferencedVersion]]:
+        _, subject, version = reference
+        schema = client.get_version(subject, version, deleted=True).schema
+        return schema.schema_str or "", map(_REFERENCED, schema.references)
+
+    return texts_of(map(_REFERENCED, references), read)

@@ -1,6 +1,6 @@
 """Schemas read with what they reference, as a state has it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -8,6 +8,7 @@ from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.subjects import SubjectName
 from tidelog.schemas.base.errors import RegistryError, SchemaError
 from tidelog.schemas.base.model import Reference, Schema
+from tidelog.schemas.base.references import ReferencedVersion, texts_of
 from tidelog.schemas.compatibility import ParsedSchema, parse
 
 
@@ -50,22 +51,21 @@ def resolved(state: RegistryState, subject: str, schema: Schema) -> dict[str, st
 
     Of two under one name, the first counts. Raises `RegistryError` 42201 for one that isn't there.
     """
-    found: dict[str, str] = {}
-    begun: set[tuple[str, str, int]] = set()
-    stack: list[tuple[str, Reference, bool]] = [(subject, one, False) for one in reversed(schema.references)]
-    while stack:
-        parent, reference, ready = stack.pop()
-        place = SubjectName.of(parent).inside(reference.subject), reference.version
-        version = state.version(*place, deleted=True)
+
+    def read(reference: ReferencedVersion) -> tuple[str, Iterator[ReferencedVersion]]:
+        _, inside, number = reference
+        version = state.version(inside, number, deleted=True)
         if version is None:
-            raise SchemaError(f'No schema reference found for subject "{place[0]}" and version {place[1]}')
-        if ready:
-            found.setdefault(reference.name, version.schema.text)
-        elif (reference.name, *place) not in begun:
-            begun.add((reference.name, *place))
-            stack.append((parent, reference, True))
-            stack += [(place[0], one, False) for one in reversed(version.schema.references)]
-    return found
+            raise SchemaError(f'No schema reference found for subject "{inside}" and version {number}')
+        return version.schema.text, _references(inside, version.schema)
+
+    return texts_of(_references(subject, schema), read)
+
+
+def _references(subject: str, schema: Schema) -> Iterator[ReferencedVersion]:
+    """What a schema references, with whole names of subjects."""
+    for one in schema.references:
+        yield one.name, SubjectName.of(subject).inside(one.subject), one.version
 
 
 def _newest(state: RegistryState, subject: str, reference: Reference) -> Reference:
