@@ -9,7 +9,8 @@ import pytest
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.connect.config.values import ConnectConfigError
 from tidelog.connect.converters.json_schema_converter import json_schema_converter
-from tidelog.connect.converters.json_schemas import ENUM, ONE_OF, JsonSchemaReader, json_schema_of
+from tidelog.connect.converters.json_schemas import ENUM, JsonSchemaReader, json_schema_of
+from tidelog.connect.converters.json_values import ONE_OF, from_json, to_json
 from tidelog.connect.converters.table import converter_plugin
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import (
@@ -224,3 +225,10 @@ def test_bad_input_is_a_data_error(lake):
         converter.from_connect("u", INT32, 1)  # incompatible with the text before
     with pytest.raises(ConnectConfigError, match=r"schema\.registry\.url is missing"):
         json_schema_converter({}, False, None)
+
+
+def test_what_no_branch_and_no_map_has_is_refused():
+    with pytest.raises(DataError, match='"other" is not a valid field name'):
+        to_json(struct_of({"a": INT32.as_optional()}, name=ONE_OF), {"other": 1}, registry=True)
+    with pytest.raises(DataError, match="Invalid type for MAP"):
+        from_json(map_of(array_of(INT32), INT32), [{"key": [1], "value": 1}], registry=True)

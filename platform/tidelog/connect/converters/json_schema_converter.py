@@ -10,8 +10,8 @@ from tidelog.connect.config.definition import Importance
 from tidelog.connect.config.validators import one_of
 from tidelog.connect.config.values import ConfigKind
 from tidelog.connect.converters.base import NOTHING, SchemaAndValue, required_schema
-from tidelog.connect.converters.json_schemas import JsonSchemaReader, json_of, json_schema_of, value_of
-from tidelog.connect.converters.json_values import exact_number, json_bytes
+from tidelog.connect.converters.json_schemas import JsonSchemaReader, json_schema_of
+from tidelog.connect.converters.json_values import exact_number, from_json, json_bytes, to_json
 from tidelog.connect.converters.registries import registry_client, registry_failure, registry_keys, serializer_settings
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import ConnectSchema
@@ -55,7 +55,7 @@ class JsonSchemaConverter:
         if value is None:
             return None
         schema = schema or required_schema(value)
-        found = json_of(schema, value, numeric=self._numeric)
+        found = to_json(schema, value, numeric=self._numeric, registry=True)
         try:
             made = self._serializers.get(schema)
             if made is None:
@@ -84,7 +84,7 @@ class JsonSchemaConverter:
             raise registry_failure(error) from error
         except (SerializationError, ValueError, RecursionError) as error:
             raise DataError(f"The bytes of {topic} can't be read as JSON: {error}") from error
-        return schema, value_of(schema, found)
+        return schema, from_json(schema, found, registry=True)
 
     def close(self) -> None:
         """Close the registry's client."""

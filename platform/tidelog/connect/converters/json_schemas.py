@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from tidelog.connect.converters.json_values import from_json, to_json
+from tidelog.connect.converters.json_values import ONE_OF, by_texts, from_json, to_json
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import (
     BOOLEAN,
@@ -29,7 +29,6 @@ from tidelog.connect.data.schema import (
     struct_of,
 )
 
-ONE_OF: Final = "io.confluent.connect.json.OneOf"
 ENUM: Final = "io.confluent.connect.json.Enum"
 _OWN: Final = "io.confluent.connect.json"
 _TYPE, _INDEX, _VERSION, _PARAMETERS = "connect.type", "connect.index", "connect.version", "connect.parameters"
@@ -96,12 +95,6 @@ def _described(schema: ConnectSchema) -> dict[str, Any]:
     return found
 
 
-def by_texts(schema: ConnectSchema) -> bool:
-    """Whether a map is by texts, as JSON's objects are."""
-    keys = schema.key_schema
-    return keys is not None and keys.type is SchemaType.STRING and not keys.optional
-
-
 # --- JSON Schema to Connect ----------------------------------------------------------------------------------
 
 
@@ -141,7 +134,8 @@ class JsonSchemaReader:
             doc=found.get("description"),
             parameters={**read.parameters, **found.get(_PARAMETERS, {})},
         )
-        return schema if found.get("default") is None else replace(schema, default=value_of(schema, found["default"]))
+        default = found.get("default")
+        return schema if default is None else replace(schema, default=from_json(schema, default, registry=True))
 
     def _plain(self, found: Mapping[str, Any], root: Any) -> ConnectSchema:
         kind, own = found.get("type"), str(found.get(_TYPE, ""))
@@ -232,64 +226,3 @@ def _place(schema: Any, place: int) -> int:
 
 def _has_fields(schema: Any) -> bool:
     return isinstance(schema, dict) and bool({"$ref", "properties"} & schema.keys())
-
-
-# --- values --------------------------------------------------------------------------------------------------
-
-
-def json_of(schema: ConnectSchema, value: Any, *, numeric: bool) -> Any:
-    """A value as JSON of its schema. Raises `DataError`."""
-    if value is None:
-        return to_json(schema, value, numeric=numeric)
-    if schema.type is SchemaType.STRUCT and isinstance(value, dict):
-        fields = {one.name: one.schema for one in schema.fields}
-        if schema.name == ONE_OF:
-            return next((json_of(fields[name], one, numeric=numeric) for name, one in value.items() if one is not None),
-                        None)  # fmt: skip
-        for unknown in value.keys() - fields.keys():
-            raise DataError(f'"{unknown}" is not a valid field name of the struct {schema.name or "without name"}.')
-        return {name: json_of(one, value.get(name), numeric=numeric) for name, one in fields.items()}
-    keys, values = schema.key_schema, schema.value_schema
-    if schema.type is SchemaType.ARRAY and values is not None and isinstance(value, (list, tuple)):
-        return [json_of(values, one, numeric=numeric) for one in value]
-    if schema.type is SchemaType.MAP and keys is not None and values is not None and isinstance(value, dict):
-        if by_texts(schema):
-            return {key: json_of(values, one, numeric=numeric) for key, one in value.items()}
-        return [
-            {"key": json_of(keys, key, numeric=numeric), "value": json_of(values, one, numeric=numeric)}
-            for key, one in value.items()
-        ]
-    return to_json(schema, value, numeric=numeric)
-
-
-def value_of(schema: ConnectSchema, found: Any) -> Any:
-    """The value of JSON of a schema. Raises `DataError`."""
-    if found is None:
-        return from_json(schema, found)
-    if schema.type is SchemaType.STRUCT and schema.name == ONE_OF:
-        for one in schema.fields:
-            if _fits(one.schema, found):
-                return {one.name: value_of(one.schema, found)}
-        raise DataError(f"Did not find matching oneof field for data: {found!r}")
-    if schema.type is SchemaType.STRUCT and isinstance(found, dict):
-        return {one.name: value_of(one.schema, found.get(one.name)) for one in schema.fields}
-    keys, values = schema.key_schema, schema.value_schema
-    if schema.type is SchemaType.ARRAY and values is not None and isinstance(found, list):
-        return [value_of(values, one) for one in found]
-    if schema.type is SchemaType.MAP and keys is not None and values is not None:
-        if by_texts(schema) and isinstance(found, dict):
-            return {key: value_of(values, one) for key, one in found.items()}
-        if isinstance(found, list) and all(isinstance(one, dict) and one.keys() == {"key", "value"} for one in found):
-            return {value_of(keys, one["key"]): value_of(values, one["value"]) for one in found}
-    return from_json(schema, found)
-
-
-def _fits(schema: ConnectSchema, found: Any) -> bool:
-    """Whether a branch of a union is what a value is of."""
-    if schema.type is SchemaType.STRUCT and isinstance(found, dict):
-        return found.keys() <= {one.name for one in schema.fields}
-    try:
-        value_of(schema, found)
-    except DataError:
-        return False
-    return True

@@ -1,11 +1,16 @@
-"""Values of Connect as JSON, and back (Connect's `JsonConverter`: its rules for each type)."""
+"""Values of Connect as JSON, and back, by the rules of Connect's `JsonConverter` for each type.
+
+`registry`: by those of Confluent's JsonSchemaData, where they differ: a union is the value that it has, and a map that
+is not by texts a list of objects, each with a key and a value.
+"""
 
 import base64
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -25,8 +30,11 @@ from tidelog.connect.data.schema import (
 _DAY: Final = date(1970, 1, 1)
 _INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
+# The struct that stands for a union, where schemas are in a registry.
+ONE_OF: Final = "io.confluent.connect.json.OneOf"
 _WHOLE: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64)
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
+_NESTED: Final = frozenset({SchemaType.STRUCT, SchemaType.ARRAY, SchemaType.MAP})
 
 
 # Zeros that a number may have before or behind its digits, as Jackson's StreamReadConstraints bound them: written out,
@@ -70,36 +78,53 @@ def number_of(value: Any) -> int:
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000  # type: ignore[no-any-return]
 
 
-def to_json(schema: ConnectSchema | None, value: Any, *, numeric: bool = False) -> Any:
+def to_json(schema: ConnectSchema | None, value: Any, *, numeric: bool = False, registry: bool = False) -> Any:
     """A value as JSON has it. `numeric`: decimals are numbers, not their bytes. Raises `DataError`."""
     if schema is None:
         return _free(value, numeric=numeric)
     if value is None:
         if schema.default is not None:
-            return to_json(schema, schema.default, numeric=numeric)
+            return to_json(schema, schema.default, numeric=numeric, registry=registry)
         if schema.optional:
             return None
         raise DataError("Conversion error: null value for field that is required and has no default value")
-    if schema.type is SchemaType.STRUCT and isinstance(value, Mapping):
-        for unknown in value.keys() - {one.name for one in schema.fields}:
-            raise DataError(f'"{unknown}" is not a valid field name of the struct {schema.name or "without name"}.')
-        return {one.name: to_json(one.schema, value.get(one.name), numeric=numeric) for one in schema.fields}
-    if schema.type is SchemaType.ARRAY and isinstance(value, (list, tuple)):
-        return [to_json(schema.value_schema, one, numeric=numeric) for one in value]
-    if schema.type is SchemaType.MAP and isinstance(value, dict):
-        return _map_to_json(schema, value, numeric=numeric)
+    if schema.type in _NESTED:
+        write = partial(to_json, numeric=numeric, registry=registry)
+        if schema.type is SchemaType.STRUCT and isinstance(value, Mapping):
+            return _struct_to_json(schema, value, write, registry=registry)
+        if schema.type is SchemaType.ARRAY and isinstance(value, (list, tuple)):
+            return [write(schema.value_schema, one) for one in value]
+        if schema.type is SchemaType.MAP and isinstance(value, dict):
+            return _map_to_json(schema, value, write, registry=registry)
     check_value(schema, value)
     if schema.name == DECIMAL and not numeric:
         return _text64(unscaled(value, int(schema.parameters.get(SCALE, "0"))))
     return _free(value, numeric=numeric)
 
 
-def _map_to_json(schema: ConnectSchema, value: Mapping[Any, Any], *, numeric: bool) -> Any:
+def _struct_to_json(
+    schema: ConnectSchema, value: Mapping[str, Any], write: Callable[..., Any], *, registry: bool
+) -> Any:
+    for unknown in value.keys() - {one.name for one in schema.fields}:
+        raise DataError(f'"{unknown}" is not a valid field name of the struct {schema.name or "without name"}.')
+    if registry and schema.name == ONE_OF:
+        chosen = next((one for one in schema.fields if value.get(one.name) is not None), None)
+        return None if chosen is None else write(chosen.schema, value[chosen.name])
+    return {one.name: write(one.schema, value.get(one.name)) for one in schema.fields}
+
+
+def _map_to_json(schema: ConnectSchema, value: Mapping[Any, Any], write: Callable[..., Any], *, registry: bool) -> Any:
     """A map by texts is an object, any other an array of pairs."""
-    keys, values = schema.key_schema, schema.value_schema
-    if keys is not None and keys.type is SchemaType.STRING and not keys.optional:
-        return {key: to_json(values, one, numeric=numeric) for key, one in value.items()}
-    return [[to_json(keys, key, numeric=numeric), to_json(values, one, numeric=numeric)] for key, one in value.items()]
+    if by_texts(schema):
+        return {key: write(schema.value_schema, one) for key, one in value.items()}
+    pairs = [[write(schema.key_schema, key), write(schema.value_schema, one)] for key, one in value.items()]
+    return [{"key": key, "value": one} for key, one in pairs] if registry else pairs
+
+
+def by_texts(schema: ConnectSchema) -> bool:
+    """Whether a map is by texts, as JSON's objects are."""
+    keys = schema.key_schema
+    return keys is not None and keys.type is SchemaType.STRING and not keys.optional
 
 
 def _free(value: Any, *, numeric: bool) -> Any:
@@ -125,25 +150,36 @@ def _free(value: Any, *, numeric: bool) -> Any:
     raise DataError(f"A value of Python's class {type(value).__name__} has no form in JSON.")
 
 
-def from_json(schema: ConnectSchema | None, value: Any, *, default: bool = True) -> Any:
+class _Rules(NamedTuple):
+    """As for `from_json`."""
+
+    default: bool
+    registry: bool
+
+
+def from_json(schema: ConnectSchema | None, value: Any, *, default: bool = True, registry: bool = False) -> Any:
     """The value of JSON, by its schema. `default`: a null is the schema's default. Raises `DataError`."""
+    return _read(schema, value, _Rules(default, registry))
+
+
+def _read(schema: ConnectSchema | None, value: Any, rules: _Rules) -> Any:
     if schema is None:
         return value
     if value is None:
-        if schema.default is not None and default:
+        if schema.default is not None and rules.default:
             return schema.default
         if schema.optional:
             return None
         raise DataError(f"Invalid null value for required {schema.type.name} field")
     read = _READERS.get(schema.name or "") or _TYPES[schema.type]
-    return read(schema, value, default)
+    return read(schema, value, rules)
 
 
 def _refused(schema: ConnectSchema, value: Any) -> DataError:
     return DataError(f"Invalid type for {schema.name or schema.type.name}: {type(value).__name__}")
 
 
-def _read_whole(schema: ConnectSchema, value: Any, _: bool) -> int:
+def _read_whole(schema: ConnectSchema, value: Any, _: _Rules) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise _refused(schema, value)
     number = int(value)
@@ -151,7 +187,7 @@ def _read_whole(schema: ConnectSchema, value: Any, _: bool) -> int:
     return number
 
 
-def _read_float(schema: ConnectSchema, value: Any, _: bool) -> float:
+def _read_float(schema: ConnectSchema, value: Any, _: _Rules) -> float:
     if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
         return float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
@@ -159,12 +195,12 @@ def _read_float(schema: ConnectSchema, value: Any, _: bool) -> float:
     return float(value)
 
 
-def _read_same(schema: ConnectSchema, value: Any, _: bool) -> Any:
+def _read_same(schema: ConnectSchema, value: Any, _: _Rules) -> Any:
     check_value(ConnectSchema(schema.type), value)
     return value
 
 
-def _read_bytes(schema: ConnectSchema, value: Any, _: bool) -> bytes:
+def _read_bytes(schema: ConnectSchema, value: Any, _: _Rules) -> bytes:
     if not isinstance(value, str):
         raise _refused(schema, value)
     try:
@@ -173,44 +209,59 @@ def _read_bytes(schema: ConnectSchema, value: Any, _: bool) -> bytes:
         raise DataError(f"Invalid bytes field: {error}") from None
 
 
-def _read_array(schema: ConnectSchema, value: Any, default: bool) -> list[Any]:
+def _read_array(schema: ConnectSchema, value: Any, rules: _Rules) -> list[Any]:
     if not isinstance(value, list):
         raise _refused(schema, value)
-    return [from_json(schema.value_schema, one, default=default) for one in value]
+    return [_read(schema.value_schema, one, rules) for one in value]
 
 
-def _read_map(schema: ConnectSchema, value: Any, default: bool) -> dict[Any, Any]:
+def _read_map(schema: ConnectSchema, value: Any, rules: _Rules) -> dict[Any, Any]:
     if isinstance(value, dict):
-        return {key: from_json(schema.value_schema, one, default=default) for key, one in value.items()}
+        return {key: _read(schema.value_schema, one, rules) for key, one in value.items()}
     pairs: Any = value if isinstance(value, list) else [None]
+    if rules.registry and all(isinstance(pair, dict) and pair.keys() == {"key", "value"} for pair in pairs):
+        pairs = [[pair["key"], pair["value"]] for pair in pairs]
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise _refused(schema, value)
     try:
-        return {
-            from_json(schema.key_schema, key, default=default): from_json(schema.value_schema, one, default=default)
-            for key, one in pairs
-        }
+        return {_read(schema.key_schema, key, rules): _read(schema.value_schema, one, rules) for key, one in pairs}
     except TypeError:
         raise _refused(schema, value) from None
 
 
-def _read_struct(schema: ConnectSchema, value: Any, default: bool) -> dict[str, Any]:
+def _read_struct(schema: ConnectSchema, value: Any, rules: _Rules) -> dict[str, Any]:
+    if rules.registry and schema.name == ONE_OF:
+        chosen = next((one for one in schema.fields if _fits(one.schema, value, rules)), None)
+        if chosen is None:
+            raise DataError(f"Did not find matching oneof field for data: {value!r}")
+        return {chosen.name: _read(chosen.schema, value, rules)}
     if not isinstance(value, dict):
         raise _refused(schema, value)
-    return {one.name: from_json(one.schema, value.get(one.name), default=default) for one in schema.fields}
+    return {one.name: _read(one.schema, value.get(one.name), rules) for one in schema.fields}
 
 
-def _read_decimal(schema: ConnectSchema, value: Any, default: bool) -> Decimal:
+def _fits(schema: ConnectSchema, value: Any, rules: _Rules) -> bool:
+    """Whether a union's branch is what a value is of."""
+    if schema.type is SchemaType.STRUCT and isinstance(value, dict):
+        return value.keys() <= {one.name for one in schema.fields}
+    try:
+        _read(schema, value, rules)
+    except DataError:
+        return False
+    return True
+
+
+def _read_decimal(schema: ConnectSchema, value: Any, rules: _Rules) -> Decimal:
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return Decimal(str(value))
     scale = schema.parameters.get(SCALE, "0")
     if not scale.lstrip("-").isdecimal():
         raise DataError(f"Invalid scale parameter found in Decimal schema: {scale}")
-    return decimal_of(_read_bytes(schema, value, default), int(scale))
+    return decimal_of(_read_bytes(schema, value, rules), int(scale))
 
 
-def _read_moment(schema: ConnectSchema, value: Any, default: bool) -> Any:
-    number = _read_whole(schema, value, default)
+def _read_moment(schema: ConnectSchema, value: Any, rules: _Rules) -> Any:
+    number = _read_whole(schema, value, rules)
     try:
         if schema.name == DATE:
             return _DAY + timedelta(days=number)
