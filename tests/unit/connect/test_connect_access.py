@@ -13,8 +13,8 @@ from tidelog.access.model import CLUSTER_NAME, Acl, AclOperation, AclPattern, Ac
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.rest_app import RestApp
 from tidelog.connect.api.routes import rest_routes
-from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.plugins import Plugins
+from tidelog.connect.worker import Worker
 from tidelog.log.lake import Lake
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins

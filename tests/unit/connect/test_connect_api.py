@@ -11,9 +11,9 @@ from support.waiting import eventually
 
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.rest_app import RestApp
-from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
+from tidelog.connect.worker import Worker
 from tidelog.log.lake import Lake
 from tidelog.server.connections import HttpBounds
 

@@ -6,7 +6,7 @@ from support.waiting import eventually
 from test_connect_api import CONVERTERS, Rest
 
 from tidelog.connect.data.errors import RetriableConnectError
-from tidelog.connect.runtime.retry_notes import SAID_EVERY_S, RetryNotes
+from tidelog.connect.runtime.task_figures import SAID_EVERY_S, RetryNotes
 from tidelog.operations.connector_statuses import RunState, RunStatus, StatusState
 
 

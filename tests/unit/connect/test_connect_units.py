@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.connect.group.units import (
+from tidelog.connect.units import (
     KEEPER,
     RunSpec,
     new_restarts,

@@ -6,10 +6,10 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from tidelog.connect.api.rest_app import RestApp
-from tidelog.connect.group.units import Unit
-from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.runs import UnitRun
 from tidelog.connect.runtime.task_runs import SourceTaskRun, TaskRun
+from tidelog.connect.units import Unit
+from tidelog.connect.worker import Worker
 from tidelog.server.connections import HttpCounts
 
 

@@ -7,9 +7,9 @@ from typing import Any, Final, TypeVar
 from tidelog.connect.config.definition import ConfigDef, ConfigValue, validation_json
 from tidelog.connect.config.providers import hidden_in
 from tidelog.connect.config.values import ConnectConfigError
-from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.plugins import Plugins, validated
 from tidelog.connect.spi.connectors import Connector
+from tidelog.connect.worker import Worker
 from tidelog.operations.connector_configs import (
     ConfigRecord,
     ConfigState,

@@ -9,9 +9,9 @@ from starlette.types import Receive, Scope, Send
 from tidelog.connect.api.metrics import WorkerMetrics
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.rest_app import RestApp
-from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
+from tidelog.connect.worker import Worker
 from tidelog.log.lake import Lake
 from tidelog.operations.connector_health import all_troubles, unwell
 from tidelog.server.base.listener_settings import TlsSettings

@@ -12,8 +12,7 @@ from tidelog.clients.values.partitions import TopicPartition
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
 from tidelog.connect.data.records import Partition, SinkRecord
 from tidelog.connect.runtime.conversion import Conversion, RawRecord
-from tidelog.connect.runtime.retry_notes import RetryNotes
-from tidelog.connect.runtime.task_figures import TaskFigure
+from tidelog.connect.runtime.task_figures import RetryNotes, TaskFigure
 from tidelog.connect.runtime.tolerance import ErrorStage, RecordFailedError, ToleranceOperator
 from tidelog.connect.spi.sinks import SinkTask
 

@@ -6,9 +6,8 @@ from typing import Any
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
 from tidelog.connect.data.records import SourceRecord
 from tidelog.connect.runtime.conversion import Conversion, RawRecord
-from tidelog.connect.runtime.retry_notes import RetryNotes
 from tidelog.connect.runtime.source_writers import SourceWriter
-from tidelog.connect.runtime.task_figures import TaskFigure
+from tidelog.connect.runtime.task_figures import RetryNotes, TaskFigure
 from tidelog.connect.runtime.tolerance import RecordFailedError, ToleranceOperator, is_retriable
 from tidelog.connect.spi.sources import SourceTask
 from tidelog.connect.store.offsets import canonical, offset_record

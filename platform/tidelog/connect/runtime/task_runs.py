@@ -1,26 +1,27 @@
-"""The runs of tasks: a source's and a sink's, put together from their configuration."""
+"""The runs of tasks: a source's, a sink's and a program's, put together from their configuration."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.connect.data.records import Partition
 from tidelog.connect.runtime.conversion import Conversion
 from tidelog.connect.runtime.dead_letters import dead_letters_of
 from tidelog.connect.runtime.plugins import definition_of
-from tidelog.connect.runtime.retry_notes import RetryNotes
 from tidelog.connect.runtime.runs import UnitRun
 from tidelog.connect.runtime.shared import WorkerShared
 from tidelog.connect.runtime.sink_loop import SinkLoop
 from tidelog.connect.runtime.source_loop import SourceLoop
 from tidelog.connect.runtime.source_writers import PlainWriter, SourceWriter, TransactionalWriter
-from tidelog.connect.runtime.task_figures import TaskFigures
+from tidelog.connect.runtime.task_figures import RetryNotes, TaskFigures
 from tidelog.connect.runtime.tolerance import ToleranceOperator, TolerancePolicy
 from tidelog.connect.runtime.topic_creation import creation_groups, ensure_source_topic
+from tidelog.connect.spi.applications import ApplicationPhase, ApplicationTask
 from tidelog.connect.spi.connectors import Connector, SinkConnector, SourceConnector
 from tidelog.connect.spi.sinks import SinkTask
 from tidelog.connect.spi.sources import SourceTask
+from tidelog.log.lake import Lake
 from tidelog.operations.connector_configs import TargetState
 from tidelog.operations.connector_statuses import RunState
 
@@ -28,6 +29,14 @@ logger = logging.getLogger("tidelog.connect")
 
 _IDLE_S = 1.0
 _OVERRIDE = "consumer.override."
+_LOOK_S: Final = 0.5
+# What the REST API says of a program: one that has ended has nothing more to do, as a source that was read whole.
+_STATES: Final[Mapping[ApplicationPhase, RunState]] = {
+    ApplicationPhase.WAITING: RunState.UNASSIGNED,
+    ApplicationPhase.RUNNING: RunState.RUNNING,
+    ApplicationPhase.RESTARTING: RunState.RESTARTING,
+    ApplicationPhase.ENDED: RunState.RUNNING,
+}
 
 
 class TaskRun(UnitRun):
@@ -230,3 +239,50 @@ class SinkTaskRun(TaskRun):
     def request_commit(self) -> None:
         """As of `SinkTaskContext`."""
         self._loop.commit_requested = True
+
+
+class ApplicationTaskRun(TaskRun):
+    """An application's task, from `start` to `stop`; it is the task's context, too."""
+
+    @property
+    def lake(self) -> Lake:
+        """As of `ApplicationTaskContext`."""
+        return self.shared.lake
+
+    @property
+    def worker_properties(self) -> Mapping[str, str]:
+        """As of `ApplicationTaskContext`."""
+        return self.shared.settings.properties
+
+    @property
+    def group_id(self) -> str:
+        """As of `ApplicationTaskContext`."""
+        return self.shared.settings.consumer_group(self.connector)
+
+    def work(self) -> None:
+        """Look after the program until it is to end; while the connector is paused, it does not run."""
+        plugin = self._plugin()
+        assert issubclass(plugin, (SourceConnector, SinkConnector))
+        task = plugin.task_class()
+        assert isinstance(task, ApplicationTask)
+        try:
+            task.start(self.configs, self)
+            logger.info("Started: run=%s", self.named)
+            while not self.stopping:
+                if self.target is TargetState.PAUSED:
+                    task.stop()
+                    self._show(RunState.PAUSED)
+                else:
+                    phase, trace = task.look()
+                    self._show(_STATES[phase], trace)
+                self.wait_for_change(_LOOK_S)
+        finally:
+            task.stop()
+
+
+def task_run_of(plugin: type[Connector]) -> type[TaskRun]:
+    """What runs the tasks of a connector."""
+    assert issubclass(plugin, (SourceConnector, SinkConnector))
+    if issubclass(plugin.task_class, ApplicationTask):
+        return ApplicationTaskRun
+    return SourceTaskRun if issubclass(plugin, SourceConnector) else SinkTaskRun

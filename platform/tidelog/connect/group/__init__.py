@@ -1,1 +1,0 @@
-"""Workers, which share connectors and tasks by a group over the lake."""
