@@ -13,11 +13,11 @@ from tidelog.registry.api.calls import (
     schema_json,
     version_json,
 )
-from tidelog.registry.api.formats import formatted
 from tidelog.registry.api.guard import for_all, in_handler, of_cluster
 from tidelog.registry.errors import schema_not_found
 from tidelog.registry.state.deleting import decide_delete_context
 from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.reading import formatted
 from tidelog.registry.state.records import SubjectVersion
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
 from tidelog.server.routes import Route

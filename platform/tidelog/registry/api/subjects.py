@@ -11,13 +11,12 @@ from tidelog.registry.api.calls import (
     asked_references,
     version_json,
 )
-from tidelog.registry.api.formats import formatted
 from tidelog.registry.api.guard import in_handler, of_subject, registration, with_schema
 from tidelog.registry.errors import subject_not_found, version_not_found
 from tidelog.registry.state.deleting import decide_delete_subject, decide_delete_version
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.look_ups import look_up
-from tidelog.registry.state.reading import prepare
+from tidelog.registry.state.reading import formatted, prepare
 from tidelog.registry.state.records import SubjectVersion
 from tidelog.registry.state.registering import Registration, decide_register
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT

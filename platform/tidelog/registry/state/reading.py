@@ -1,4 +1,4 @@
-"""Schemas read with what they reference, as a state has it."""
+"""Schemas read with what they reference, as a state has it, and the forms in which their texts may be asked for."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -6,10 +6,12 @@ from dataclasses import replace
 
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.subjects import SubjectName
+from tidelog.schemas.avro.parsed import AvroSchema
 from tidelog.schemas.base.errors import RegistryError, SchemaError
 from tidelog.schemas.base.model import Reference, Schema
 from tidelog.schemas.base.references import ReferencedVersion, texts_of
 from tidelog.schemas.compatibility import ParsedSchema, parse
+from tidelog.schemas.protobuf.parsed import ProtobufSchema
 
 
 def prepare(state: RegistryState, subject: str, schema: Schema) -> Callable[[], None]:
@@ -71,3 +73,15 @@ def _references(subject: str, schema: Schema) -> Iterator[ReferencedVersion]:
 def _newest(state: RegistryState, subject: str, reference: Reference) -> Reference:
     version = state.version(SubjectName.of(subject).inside(reference.subject), -1)
     return reference if version is None else replace(reference, version=version.version)
+
+
+def formatted(state: RegistryState, subject: str, schema: Schema, form: str) -> str:
+    """A schema's text: `resolved` (Avro, references written out), `serialized` (Protobuf, base64), else as stored."""
+    if form.lower() not in ("resolved", "serialized"):
+        return schema.text
+    parsed = parse(schema.kind, schema.text, resolved(state, subject, schema))
+    if form.lower() == "resolved" and isinstance(parsed, AvroSchema):
+        return parsed.resolved
+    if form.lower() == "serialized" and isinstance(parsed, ProtobufSchema):
+        return parsed.serialized
+    return schema.text
