@@ -8,8 +8,12 @@ import pytest
 
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.connect.config.values import ConnectConfigError
-from tidelog.connect.converters.json_schema_converter import json_schema_converter
-from tidelog.connect.converters.json_schemas import ENUM, JsonSchemaReader, json_schema_of
+from tidelog.connect.converters.json_schema_converter import (
+    ENUM,
+    JsonSchemaReader,
+    json_schema_converter,
+    json_schema_of,
+)
 from tidelog.connect.converters.json_values import ONE_OF, from_json, to_json
 from tidelog.connect.converters.table import converter_plugin
 from tidelog.connect.data.errors import DataError

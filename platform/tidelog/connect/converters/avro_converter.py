@@ -9,9 +9,16 @@ from typing import Any, Final
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.connect.converters.avro_schemas import UNION, AvroWriter, connect_schema_of
-from tidelog.connect.converters.base import NOTHING, SchemaAndValue, required_schema
+from tidelog.connect.converters.base import (
+    NOTHING,
+    SchemaAndValue,
+    registry_client,
+    registry_failure,
+    registry_keys,
+    required_schema,
+    serializer_settings,
+)
 from tidelog.connect.converters.json_values import decimal_of, unscaled
-from tidelog.connect.converters.registries import registry_client, registry_failure, registry_keys, serializer_settings
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import ALL_DIGITS, DECIMAL, SCALE, ConnectSchema, SchemaType, check_value
 from tidelog.schema_registry.avro import AvroSerializer

@@ -1,7 +1,12 @@
-"""Connect's data as JSON, with JSON Schemas in a registry: Confluent's JsonSchemaConverter."""
+"""Connect's data as JSON, with JSON Schemas in a registry: Confluent's JsonSchemaConverter and JsonSchemaData.
+
+What JSON Schema lacks is in further properties: `connect.type`, `connect.index` (a field's place), `connect.version`
+and `connect.parameters`. A name is the title, and an optional schema is a oneOf with null.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from tidelog.clients.values.errors import SerializationError
@@ -9,17 +14,58 @@ from tidelog.clients.values.serialization import MessageField, SerializationCont
 from tidelog.connect.config.definition import Importance
 from tidelog.connect.config.validators import one_of
 from tidelog.connect.config.values import ConfigKind
-from tidelog.connect.converters.base import NOTHING, SchemaAndValue, required_schema
-from tidelog.connect.converters.json_schemas import JsonSchemaReader, json_schema_of
-from tidelog.connect.converters.json_values import exact_number, from_json, json_bytes, to_json
-from tidelog.connect.converters.registries import registry_client, registry_failure, registry_keys, serializer_settings
+from tidelog.connect.converters.base import (
+    NOTHING,
+    SchemaAndValue,
+    registry_client,
+    registry_failure,
+    registry_keys,
+    required_schema,
+    serializer_settings,
+)
+from tidelog.connect.converters.json_values import ONE_OF, by_texts, exact_number, from_json, json_bytes, to_json
 from tidelog.connect.data.errors import DataError
-from tidelog.connect.data.schema import ConnectSchema
+from tidelog.connect.data.schema import (
+    BOOLEAN,
+    BYTES,
+    DECIMAL,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    ConnectSchema,
+    SchemaField,
+    SchemaType,
+    array_of,
+    map_of,
+    struct_of,
+)
 from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.json_schema import JSONSerializer, check, validator_of
 from tidelog.schema_registry.model import Schema, SchemaRegistryError
 from tidelog.schema_registry.serdes import READER, WriterSchemas, configured, referenced
 
+ENUM: Final = "io.confluent.connect.json.Enum"
+_OWN: Final = "io.confluent.connect.json"
+_TYPE, _INDEX, _VERSION, _PARAMETERS = "connect.type", "connect.index", "connect.version", "connect.parameters"
+_NULL: Final = {"type": "null"}
+_OF_TYPES: Final[Mapping[SchemaType, Mapping[str, Any]]] = {
+    SchemaType.INT8: {"type": "integer", _TYPE: "int8"}, SchemaType.INT16: {"type": "integer", _TYPE: "int16"},
+    SchemaType.INT32: {"type": "integer", _TYPE: "int32"}, SchemaType.INT64: {"type": "integer", _TYPE: "int64"},
+    SchemaType.FLOAT32: {"type": "number", _TYPE: "float32"}, SchemaType.FLOAT64: {"type": "number", _TYPE: "float64"},
+    SchemaType.BOOLEAN: {"type": "boolean"}, SchemaType.STRING: {"type": "string"},
+    SchemaType.BYTES: {"type": "string", _TYPE: "bytes"},
+}  # fmt: skip
+_NUMBERS: Final[Mapping[str, ConnectSchema]] = {
+    "int8": INT8, "int16": INT16, "int32": INT32, "int64": INT64, "float32": FLOAT32, "float64": FLOAT64,
+    "bytes": BYTES,
+}  # fmt: skip
+
+
+# --- Connect to JSON Schema ----------------------------------------------------------------------------------
 JSON_SCHEMA_KEYS: Final = (
     registry_keys()
     .define("decimal.format", ConfigKind.STRING, "BASE64", Importance.LOW,
@@ -30,6 +76,185 @@ JSON_SCHEMA_KEYS: Final = (
     .define("use.optional.for.nonrequired", ConfigKind.BOOLEAN, False, Importance.MEDIUM,
             "Whether properties that a schema does not require are optional.")
 )  # fmt: skip
+
+
+def json_schema_of(schema: ConnectSchema, *, numeric: bool = False) -> dict[str, Any]:
+    """The JSON Schema of a schema. `numeric`: decimals are numbers, not their bytes as text."""
+    if schema.name == ONE_OF and schema.type is SchemaType.STRUCT:
+        branches = [json_schema_of(replace(one.schema, optional=False), numeric=numeric) for one in schema.fields]
+        return {"oneOf": [*([_NULL] if schema.optional else []), *branches]}
+    written = {**_written(schema, numeric=numeric), **_described(schema)}
+    return {"oneOf": [_NULL, written]} if schema.optional else written
+
+
+def _written(schema: ConnectSchema, *, numeric: bool) -> dict[str, Any]:
+    if schema.type is SchemaType.STRUCT:
+        properties = {
+            one.name: {**json_schema_of(one.schema, numeric=numeric), _INDEX: index}
+            for index, one in enumerate(schema.fields)
+        }
+        return {"type": "object", "properties": properties}
+    keys, values = schema.key_schema, schema.value_schema
+    if schema.type is SchemaType.ARRAY and values is not None:
+        return {"type": "array", "items": json_schema_of(values, numeric=numeric)}
+    if schema.type is SchemaType.MAP and keys is not None and values is not None:
+        if by_texts(schema):
+            return {"type": "object", _TYPE: "map", "additionalProperties": json_schema_of(values, numeric=numeric)}
+        entry = _written(struct_of({"key": keys, "value": values}), numeric=numeric)
+        return {"type": "array", _TYPE: "map", "items": entry}
+    if schema.name == DECIMAL and numeric:
+        return {"type": "number", _TYPE: "bytes"}
+    symbols = [one for name, one in schema.parameters.items() if name.startswith(f"{ENUM}.")]
+    return {"enum": symbols} if symbols else dict(_OF_TYPES[schema.type])
+
+
+def _described(schema: ConnectSchema) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if schema.name is not None:
+        found["title"] = schema.name
+    if schema.version is not None:
+        found[_VERSION] = schema.version
+    if schema.doc is not None:
+        found["description"] = schema.doc
+    parameters = {name: one for name, one in schema.parameters.items() if not name.startswith(_OWN)}
+    if parameters:
+        found[_PARAMETERS] = parameters
+    if schema.default is not None:
+        found["default"] = to_json(replace(schema, default=None), schema.default)
+    return found
+
+
+# --- JSON Schema to Connect ----------------------------------------------------------------------------------
+
+
+class JsonSchemaReader:
+    """Reads one JSON Schema. `others`: schemas that it references, by their names.
+
+    `optional_unless_required`: a property that `required` does not name is optional.
+    """
+
+    def __init__(self, root: Any, others: Mapping[str, Any], *, optional_unless_required: bool = False) -> None:
+        self._root, self._others = root, others
+        self._loose = optional_unless_required
+        self._open: list[tuple[int, str]] = []
+
+    def schema(self) -> ConnectSchema:
+        """The Connect schema. Raises `DataError` for one that Connect's data has no form for."""
+        return self._read(self._root, self._root)
+
+    def _read(self, found: Any, root: Any) -> ConnectSchema:
+        """`root`: what references inside of `found` start from."""
+        if not isinstance(found, dict):
+            raise DataError(f"The JSON Schema {found!r} says nothing of its values. Give it a type.")
+        if "$ref" in found:
+            return self._referred(str(found["$ref"]), root)
+        branches = found.get("oneOf") or found.get("anyOf")
+        if isinstance(branches, list):
+            return self._union(branches, root)
+        if isinstance(found.get("allOf"), list):
+            return self._all(found["allOf"], {key: one for key, one in found.items() if key != "allOf"}, root)
+        if isinstance(found.get("type"), list):
+            return self._union([{**found, "type": one} for one in found["type"]], root)
+        read = self._plain(found, root)
+        schema = replace(
+            read,
+            name=found.get("title", read.name),
+            version=found.get(_VERSION),
+            doc=found.get("description"),
+            parameters={**read.parameters, **found.get(_PARAMETERS, {})},
+        )
+        default = found.get("default")
+        return schema if default is None else replace(schema, default=from_json(schema, default, registry=True))
+
+    def _plain(self, found: Mapping[str, Any], root: Any) -> ConnectSchema:
+        kind, own = found.get("type"), str(found.get(_TYPE, ""))
+        if "enum" in found:
+            return replace(STRING, parameters={ENUM: "", **{f"{ENUM}.{one}": str(one) for one in found["enum"]}})
+        if kind == "boolean":
+            return BOOLEAN
+        if kind in ("integer", "number"):
+            return _NUMBERS.get(own, INT64 if kind == "integer" else FLOAT64)
+        if kind == "string":
+            return BYTES if own == "bytes" else STRING
+        if kind == "array":
+            return self._array(found.get("items"), own, root)
+        if kind == "object" or "properties" in found:
+            return self._object(found, own, root)
+        raise DataError(f"The JSON Schema says no type of Connect's: {kind or 'it has no type'}. Read it as text.")
+
+    def _array(self, items: Any, own: str, root: Any) -> ConnectSchema:
+        if items is None:
+            raise DataError("Array schema did not specify the items type")
+        if own == "map" and isinstance(items, dict):
+            entry = items.get("properties", {})
+            return map_of(self._read(entry.get("key"), root), self._read(entry.get("value"), root))
+        return array_of(self._read(items, root))
+
+    def _object(self, found: Mapping[str, Any], own: str, root: Any) -> ConnectSchema:
+        properties, others = found.get("properties", {}), found.get("additionalProperties")
+        if own == "map" or (not properties and isinstance(others, dict)):
+            return map_of(STRING, self._read(others, root))
+        ordered = sorted(enumerate(properties.items()), key=lambda one: (_place(one[1][1], one[0]), one[0]))
+        required = found.get("required", ())
+        fields = []
+        for _, (name, one) in ordered:
+            schema = self._read(one, root)
+            optional = self._loose and name not in required
+            fields.append(SchemaField(name, schema.as_optional() if optional else schema))
+        return ConnectSchema(SchemaType.STRUCT, fields=tuple(fields))
+
+    def _union(self, branches: Sequence[Any], root: Any) -> ConnectSchema:
+        others = [one for one in branches if not (isinstance(one, dict) and one.get("type") == "null")]
+        optional = len(others) < len(branches)
+        if len(others) == 1:
+            found = self._read(others[0], root)
+            return found.as_optional() if optional else found
+        fields = {f"{ONE_OF}.field.{index}": self._read(one, root).as_optional() for index, one in enumerate(others)}
+        return struct_of(fields, name=ONE_OF, optional=optional)
+
+    def _all(self, parts: Sequence[Any], found: Mapping[str, Any], root: Any) -> ConnectSchema:
+        """What all parts say together: fields of structs, or what several say of one value. `found`: what is beside."""
+        plain = [one for one in parts if isinstance(one, dict) and not {"$ref", "properties"} & one.keys()]
+        structs = [self._read(one, root) for one in (*parts, found) if one not in plain and _has_fields(one)]
+        if not structs:
+            return self._read({key: one for part in (*plain, found) for key, one in part.items()}, root)
+        if any(one.type is not SchemaType.STRUCT for one in structs):
+            raise DataError("The JSON Schema's allOf has references to what is no object. Read it without a schema.")
+        fields = {field.name: field for one in structs for field in one.fields}
+        name = found.get("title", next((one.name for one in structs if one.name is not None), None))
+        return ConnectSchema(SchemaType.STRUCT, name=name, doc=found.get("description"), fields=(*fields.values(),))
+
+    def _referred(self, reference: str, root: Any) -> ConnectSchema:
+        found, inside = self._target(reference, root)
+        here = (id(inside), reference)
+        if here in self._open:
+            raise DataError(f"The JSON Schema {reference} has itself inside: read it without a schema.")
+        self._open.append(here)
+        schema = self._read(found, inside)
+        self._open.pop()
+        return schema
+
+    def _target(self, reference: str, root: Any) -> tuple[Any, Any]:
+        """(what a reference names, the document that it is in)."""
+        name, _, path = reference.partition("#")
+        document = root
+        if name:
+            document = next((one for key, one in self._others.items() if name == key or name.endswith(f"/{key}")), None)
+        found = document
+        for step in filter(None, path.split("/")):
+            key = step.replace("~1", "/").replace("~0", "~")
+            found = found.get(key) if isinstance(found, dict) else None
+        if found is None:
+            raise DataError(f"The JSON Schema references {reference}, which is not there.")
+        return found, document
+
+
+def _place(schema: Any, place: int) -> int:
+    return int(schema.get(_INDEX, place)) if isinstance(schema, dict) else place
+
+
+def _has_fields(schema: Any) -> bool:
+    return isinstance(schema, dict) and bool({"$ref", "properties"} & schema.keys())
 
 
 class JsonSchemaConverter:
