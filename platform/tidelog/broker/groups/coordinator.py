@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from tidelog.broker.base.context import Context
+from tidelog.broker.groups.coordinated_group import Action, Admit, Answers, Evict, GroupDesk, Joining
 from tidelog.broker.groups.decisions import Decisions, elsewhere
-from tidelog.broker.groups.desk import Action, Admit, Answers, Evict, GroupDesk, Joining
-from tidelog.broker.groups.vouching import Vouching
+from tidelog.broker.groups.member_leases import Vouching
 from tidelog.groups.model import Decision, Group, GroupPhase, GroupView
 from tidelog.groups.rules.members import check_group_id, evict_late, evict_silent, join, join_all
 from tidelog.groups.store.group_log import GroupLog

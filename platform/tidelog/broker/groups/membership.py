@@ -11,8 +11,8 @@ from typing import Any
 
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
+from tidelog.broker.groups.coordinated_group import GroupDesk, JoinAnswer, Joining, ShareAnswer, rebalancing
 from tidelog.broker.groups.coordinator import GroupCoordinator
-from tidelog.broker.groups.desk import GroupDesk, JoinAnswer, Joining, ShareAnswer, rebalancing
 from tidelog.broker.groups.errors import GroupFullError, InvalidSessionTimeoutError, MemberIdRequiredError, code_of
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.model import Decision, Group, GroupPhase, GroupView, Member

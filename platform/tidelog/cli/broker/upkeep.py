@@ -8,9 +8,9 @@ import os
 import signal
 import sys
 
+from tidelog.cli.broker.election import Turn
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.planning import planned_settings
-from tidelog.cli.broker.turns import Turn
 from tidelog.cli.serving.plan import BrokerPlan
 from tidelog.commands.maintain_options import MaintainOptions
 from tidelog.commands.maintain_run import maintain_lake

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tidelog.broker.base.settings import GroupSettings
-from tidelog.broker.groups.desk import (
+from tidelog.broker.groups.coordinated_group import (
     AGAIN_S,
     Admit,
     Evict,

@@ -4,7 +4,7 @@ import logging
 
 from support.logs import FakeClock
 
-from tidelog.cli.broker.turns import FOLDER, SILENT_MS, Turn
+from tidelog.cli.broker.election import FOLDER, SILENT_MS, Turn
 from tidelog.cli.broker.upkeep import is_due, log_report
 from tidelog.log.base.clock import SystemIds
 from tidelog.log.config.lake_file import Follows

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
 from tidelog.broker.base.context import Context
-from tidelog.broker.groups.desk import GroupDesk
+from tidelog.broker.groups.coordinated_group import GroupDesk
 from tidelog.groups.member.heartbeats import HeartbeatTimers, Leases
 from tidelog.groups.model import Group
 from tidelog.groups.store.group_log import GroupLog
