@@ -95,11 +95,14 @@ class _ParkedJoin:
     fresh: bool
 
 
-class GroupDesk:
-    """One group at its coordinator. Answers go back to the caller, by ticket; `due` says what time has brought."""
+class CoordinatedGroup:
+    """One group at its coordinator. Answers go back to the caller, by ticket; `due` says what time has brought.
+
+    `state`: what its log says of it.
+    """
 
     def __init__(self, group_id: str, settings: GroupSettings) -> None:
-        self.group = Group(group_id)
+        self.state = Group(group_id)
         # Members that have leases of their own, and those of which that is to be found out.
         self.native: set[str] = set()
         self.unsorted: set[str] = set()
@@ -132,16 +135,15 @@ class GroupDesk:
 
     # --- the log -------------------------------------------------------------------------------------------
 
-    def seen(self, group: Group | None, now_s: float) -> Answers:
+    def seen(self, state: Group | None, now_s: float) -> Answers:
         """The group is this now, as its log says. Groups come in the order of the log."""
-        group = Group(self.group.group_id) if group is None else group
-        self.group = group
-        if self._round != (group.phase, group.generation):
-            self._round, self._round_s = (group.phase, group.generation), now_s
-        self._deadlines = {name: at for name, at in self._deadlines.items() if name in group.members}
-        self._heard.intersection_update(group.members)
-        self.native.intersection_update(group.members)
-        self.unsorted = set(group.members).difference(self._deadlines, self.native)
+        self.state = state = Group(self.state.group_id) if state is None else state
+        if self._round != (state.phase, state.generation):
+            self._round, self._round_s = (state.phase, state.generation), now_s
+        self._deadlines = {name: at for name, at in self._deadlines.items() if name in state.members}
+        self._heard.intersection_update(state.members)
+        self.native.intersection_update(state.members)
+        self.unsorted = set(state.members).difference(self._deadlines, self.native)
         return [*self._joins_over(now_s), *self._syncs_over(now_s)]
 
     def sort(self, member_id: str, *, native: bool, now_s: float) -> None:
@@ -162,13 +164,13 @@ class GroupDesk:
     def _joins_over(self, now_s: float) -> Answers:
         answers: Answers = []
         for name, parked in list(self._joins.items()):
-            member = self.group.members.get(name)
-            if member is not None and self.group.phase is GroupPhase.PREPARING and member.joined:
+            member = self.state.members.get(name)
+            if member is not None and self.state.phase is GroupPhase.PREPARING and member.joined:
                 continue
             del self._joins[name]
             refusal = self.refusal(name)
             self.heard(name, now_s)
-            answers.append((parked.ticket, refusal or JoinAnswer(self.group, name, parked.old_leader)))
+            answers.append((parked.ticket, refusal or JoinAnswer(self.state, name, parked.old_leader)))
         return answers
 
     def _syncs_over(self, now_s: float) -> Answers:
@@ -176,10 +178,10 @@ class GroupDesk:
         for name, (ticket, generation) in list(self._syncs.items()):
             answer: ShareAnswer | TidelogError | None = self.refusal(name)
             if answer is None:
-                if self.group.phase is GroupPhase.PREPARING or self.group.generation != generation:
-                    answer = rebalancing(self.group.group_id)
-                elif self.group.phase is GroupPhase.STABLE:
-                    answer = ShareAnswer(self.group, name)
+                if self.state.phase is GroupPhase.PREPARING or self.state.generation != generation:
+                    answer = rebalancing(self.state.group_id)
+                elif self.state.phase is GroupPhase.STABLE:
+                    answer = ShareAnswer(self.state, name)
                 else:
                     continue
             del self._syncs[name]
@@ -190,7 +192,7 @@ class GroupDesk:
     def refusal(self, member_id: str, instance_id: str | None = None) -> TidelogError | None:
         """Why this is no member; None for one."""
         try:
-            check_member(self.group, member_id, instance_id)
+            check_member(self.state, member_id, instance_id)
         except TidelogError as e:
             return e
         return None
@@ -199,13 +201,13 @@ class GroupDesk:
 
     def heard(self, member_id: str, now_s: float) -> None:
         """A member shows life: its session begins again."""
-        if member_id in self.group.members and member_id not in self.native:
+        if member_id in self.state.members and member_id not in self.native:
             self._heard.add(member_id)
             self.unsorted.discard(member_id)
             self._begin_session(member_id, now_s)
 
     def _begin_session(self, member_id: str, now_s: float) -> None:
-        member = self.group.members.get(member_id)
+        member = self.state.members.get(member_id)
         if member is not None:
             self._deadlines[member_id] = now_s + member.session_timeout_ms / 1000
 
@@ -238,7 +240,7 @@ class GroupDesk:
     def is_full(self) -> bool:
         """Whether no further member may join."""
         waiting = len(self._hold.joinings) if self._hold else 0
-        return len(self.group.members) + waiting >= self._settings.max_size
+        return len(self.state.members) + waiting >= self._settings.max_size
 
     def holds(self, joining: Joining, now_s: float) -> Answers | None:
         """Have a newcomer to an empty group wait for others, so that its first round has them all; None: it must not.
@@ -246,7 +248,7 @@ class GroupDesk:
         The answers are for a request that this one repeats.
         """
         delay_s = self._settings.initial_rebalance_delay_ms / 1000
-        if self.group.members or not delay_s or joining.known:
+        if self.state.members or not delay_s or joining.known:
             return None
         name, hold = joining.member.member_id, self._hold
         if hold is None:
@@ -256,7 +258,7 @@ class GroupDesk:
         before = hold.joinings.get(name)
         hold.joinings[name] = joining
         hold.grew = hold.grew or before is None
-        return [] if before is None else [(before.ticket, rebalancing(self.group.group_id))]
+        return [] if before is None else [(before.ticket, rebalancing(self.state.group_id))]
 
     def joined(self, joining: Joining, old_leader: str | None = None) -> Answers:
         """A join is written: its client waits until its round is over. To be followed by `seen`."""
@@ -264,14 +266,14 @@ class GroupDesk:
         self._pending.pop(name, None)
         before = self._joins.get(name)
         self._joins[name] = _ParkedJoin(joining.ticket, old_leader, joining.fresh)
-        return [] if before is None else [(before.ticket, rebalancing(self.group.group_id))]
+        return [] if before is None else [(before.ticket, rebalancing(self.state.group_id))]
 
     def syncs(self, member_id: str, generation: int, ticket: Ticket, now_s: float) -> Answers:
         """A member waits for its share. Answers what is over by now."""
         before = self._syncs.get(member_id)
         self._syncs[member_id] = ticket, generation
         answers = self._syncs_over(now_s)
-        return answers if before is None else [*answers, (before[0], rebalancing(self.group.group_id))]
+        return answers if before is None else [*answers, (before[0], rebalancing(self.state.group_id))]
 
     def gone(self, ticket: Ticket, now_s: float) -> Evict | None:
         """The client of a parked request is gone: its session runs from here.
@@ -287,7 +289,7 @@ class GroupDesk:
             if parked.ticket is ticket:
                 del self._joins[name]
                 self.heard(name, now_s)
-                member = self.group.members.get(name)
+                member = self.state.members.get(name)
                 if parked.fresh and member is not None and member.instance_id is None:
                     return Evict({name: member.turn})
         for name, (waiting, _) in list(self._syncs.items()):
@@ -310,7 +312,7 @@ class GroupDesk:
         """What is to be done now that it is so late. What is not done comes again."""
         self._pending = {name: at for name, at in self._pending.items() if at > now_s}
         actions: list[Action] = []
-        members = self.group.members
+        members = self.state.members
         parked = self._joins.keys() | self._syncs.keys()
         silent = [name for name, at in self._deadlines.items() if at <= now_s and name not in parked]
         if silent:
@@ -318,23 +320,23 @@ class GroupDesk:
             actions.append(Evict({name: members[name].turn for name in silent}))
         if self._is_late(now_s):
             self._round_s = now_s
-            actions.append(EvictLate(self.group.generation))
+            actions.append(EvictLate(self.state.generation))
         admitted = self._admit(now_s)
         return actions if admitted is None else [*actions, admitted]
 
     def _is_late(self, now_s: float) -> bool:
-        group = self.group
-        joining = group.phase is GroupPhase.PREPARING and any(member.joined for member in group.members.values())
-        if not joining and group.phase is not GroupPhase.COMPLETING:
+        state = self.state
+        joining = state.phase is GroupPhase.PREPARING and any(member.joined for member in state.members.values())
+        if not joining and state.phase is not GroupPhase.COMPLETING:
             return False
-        longest_ms = max((member.rebalance_timeout_ms for member in group.members.values()), default=0)
+        longest_ms = max((member.rebalance_timeout_ms for member in state.members.values()), default=0)
         return now_s - self._round_s >= longest_ms / 1000
 
     def _admit(self, now_s: float) -> Admit | None:
         hold = self._hold
         if hold is None:
             return None
-        if not self.group.members:
+        if not self.state.members:
             if now_s < hold.until_s:
                 return None
             if hold.grew and hold.left_s > 0:

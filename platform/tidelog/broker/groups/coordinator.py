@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from tidelog.broker.base.context import Context
-from tidelog.broker.groups.coordinated_group import Action, Admit, Answers, Evict, GroupDesk, Joining
+from tidelog.broker.groups.coordinated_group import Action, Admit, Answers, CoordinatedGroup, Evict, Joining
 from tidelog.broker.groups.decisions import Decisions, elsewhere
-from tidelog.broker.groups.member_leases import Vouching
+from tidelog.broker.groups.member_leases import MemberLeases
 from tidelog.groups.model import Decision, Group, GroupPhase, GroupView
 from tidelog.groups.rules.members import check_group_id, evict_late, evict_silent, join, join_all
 from tidelog.groups.store.group_log import GroupLog
@@ -38,13 +38,15 @@ class GroupCoordinator:
         self._clock = context.clock
         self.log = GroupLog(context.lake)
         self.decisions = Decisions(self.log, context)
-        self._desks: dict[str, GroupDesk] = {}
-        self._vouching = Vouching(context, self)
+        self._groups: dict[str, CoordinatedGroup] = {}
+        self._member_leases = MemberLeases(context, self)
         self._look_s = 0.0
         self._closed = False
         self._ticked_s = self._clock.elapsed_s()
         self._epoch = 0
-        self._tasks = [asyncio.get_running_loop().create_task(run()) for run in (self._keep_time, self._vouching.run)]
+        self._tasks = [
+            asyncio.get_running_loop().create_task(run()) for run in (self._keep_time, self._member_leases.run)
+        ]
 
     # --- which groups --------------------------------------------------------------------------------------
 
@@ -59,42 +61,41 @@ class GroupCoordinator:
         if not self.coordinates(group_id):
             raise elsewhere(group_id)
 
-    def desks(self) -> Mapping[str, GroupDesk]:
+    def groups(self) -> Mapping[str, CoordinatedGroup]:
         """The groups that are at hand, by id. Not to be changed."""
-        return self._desks
+        return self._groups
 
-    async def desk(self, group_id: str) -> GroupDesk:
+    async def group(self, group_id: str) -> CoordinatedGroup:
         """The group, read from its log where it is not at hand. Raises as `require`, and why it can't be read."""
         self.require(group_id)
-        if group_id not in self._desks:
-            group = await self.decisions.decide(group_id, _look)
-            self.adopt(group_id, group)
-        return self._desks[group_id]
+        if group_id not in self._groups:
+            self.adopt(group_id, await self.decisions.decide(group_id, _look))
+        return self._groups[group_id]
 
-    def adopt(self, group_id: str, group: Group | None) -> None:
+    def adopt(self, group_id: str, state: Group | None) -> None:
         """Begin to coordinate a group that is as its log says: all its members have a full session."""
-        if group_id not in self._desks:
-            self._desks[group_id] = desk = GroupDesk(group_id, self._context.settings.groups)
-            self.answer(desk.seen(group, self._clock.elapsed_s()))
+        if group_id not in self._groups:
+            self._groups[group_id] = group = CoordinatedGroup(group_id, self._context.settings.groups)
+            self.answer(group.seen(state, self._clock.elapsed_s()))
 
-    async def look(self, desk: GroupDesk) -> None:
+    async def look(self, group: CoordinatedGroup) -> None:
         """See the group as its log has it now. Raises why it can't be read."""
-        await self.change(desk, lambda view: Decision(response=(None, view.group)))
+        await self.change(group, lambda view: Decision(response=(None, view.group)))
 
     # --- changing one --------------------------------------------------------------------------------------
 
-    async def change(self, desk: GroupDesk, rule: Callable[[GroupView], Decision[tuple[R, Group | None]]]) -> R:
+    async def change(self, group: CoordinatedGroup, rule: Callable[[GroupView], Decision[tuple[R, Group | None]]]) -> R:
         """Decide, and see the group as it is after it: the rule answers with its response and the group."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
 
         def done(outcome: Any, error: Exception | None) -> None:
             if error is None:
-                self.answer(desk.seen(outcome[1], self._clock.elapsed_s()))
+                self.answer(group.seen(outcome[1], self._clock.elapsed_s()))
             if not future.done():
                 future.set_result(outcome[0]) if error is None else future.set_exception(error)
 
-        self.decisions.submit(desk.group.group_id, rule, done)
+        self.decisions.submit(group.state.group_id, rule, done)
         return await future
 
     def answer(self, answers: Answers) -> None:
@@ -107,14 +108,14 @@ class GroupCoordinator:
             else:
                 ticket.set_result(given)
 
-    def join(self, desk: GroupDesk, joining: Joining) -> None:
+    def join(self, group: CoordinatedGroup, joining: Joining) -> None:
         """Have a member join; its ticket gets the answer when its round is over."""
         now_s = self._clock.elapsed_s()
-        held = desk.holds(joining, now_s)
+        held = group.holds(joining, now_s)
         if held is not None:
             self.answer(held)
             return
-        group_id, now_ms, before = desk.group.group_id, self._clock.now_ms(), [desk.group]
+        group_id, now_ms, before = group.state.group_id, self._clock.now_ms(), [group.state]
 
         def rule(view: GroupView) -> Decision[Group]:
             before[0] = view.group or Group(group_id)
@@ -123,52 +124,52 @@ class GroupCoordinator:
             )
 
         def done(after: Group, error: Exception | None) -> None:
-            desk.joining -= 1
+            group.joining -= 1
             if error is not None:
                 self._refuse(joining, error)
                 return
-            self._joined(desk, joining, _took_place(before[0], after, joining))
-            self.answer(desk.seen(after, self._clock.elapsed_s()))
+            self._joined(group, joining, _took_place(before[0], after, joining))
+            self.answer(group.seen(after, self._clock.elapsed_s()))
 
-        desk.joining += 1
+        group.joining += 1
         self.decisions.submit(group_id, rule, done)
 
-    def _joined(self, desk: GroupDesk, joining: Joining, old_leader: str | None) -> None:
-        if self._desks.get(desk.group.group_id) is not desk:  # another broker has the group by now
-            self._refuse(joining, elsewhere(desk.group.group_id))
+    def _joined(self, group: CoordinatedGroup, joining: Joining, old_leader: str | None) -> None:
+        if self._groups.get(group.state.group_id) is not group:  # another broker has the group by now
+            self._refuse(joining, elsewhere(group.state.group_id))
             return
-        self.answer(desk.joined(joining, old_leader))
+        self.answer(group.joined(joining, old_leader))
         if joining.ticket.done():  # its client has gone meanwhile
-            asyncio.get_running_loop().call_soon(self.gone, desk, joining.ticket)
+            asyncio.get_running_loop().call_soon(self.gone, group, joining.ticket)
 
     def _refuse(self, joining: Joining, error: Exception) -> None:
         if not joining.ticket.done():
             joining.ticket.set_exception(error)
 
-    def _admit(self, desk: GroupDesk, admitted: Admit) -> None:
-        group_id, now_ms = desk.group.group_id, self._clock.now_ms()
+    def _admit(self, group: CoordinatedGroup, admitted: Admit) -> None:
+        group_id, now_ms = group.state.group_id, self._clock.now_ms()
         newcomers = [(one.member, one.protocol_type) for one in admitted.joinings]
 
         def done(outcome: Any, error: Exception | None) -> None:
-            desk.joining -= len(newcomers)
+            group.joining -= len(newcomers)
             refused = {} if error is not None else outcome[1]
             for joining in admitted.joinings:
                 why = error or refused.get(joining.member.member_id)
                 if why is None:
-                    self._joined(desk, joining, None)
+                    self._joined(group, joining, None)
                 else:
                     self._refuse(joining, why)
             if error is None:
-                self.answer(desk.seen(outcome[0], self._clock.elapsed_s()))
+                self.answer(group.seen(outcome[0], self._clock.elapsed_s()))
 
-        desk.joining += len(newcomers)
+        group.joining += len(newcomers)
         self.decisions.submit(group_id, lambda view: join_all(view, group_id, newcomers, now_ms=now_ms), done)
 
-    def gone(self, desk: GroupDesk, ticket: object) -> None:
+    def gone(self, group: CoordinatedGroup, ticket: object) -> None:
         """The client of a parked request is gone."""
-        evicted = desk.gone(ticket, self._clock.elapsed_s())
+        evicted = group.gone(ticket, self._clock.elapsed_s())
         if evicted is not None:
-            self._act(desk, evicted)
+            self._act(group, evicted)
 
     # --- timers --------------------------------------------------------------------------------------------
 
@@ -185,16 +186,16 @@ class GroupCoordinator:
         now_s = self._clock.elapsed_s()
         paused_s, self._ticked_s = now_s - self._ticked_s, now_s
         epoch_before, self._epoch = self._epoch, self._context.cluster().epoch
-        for group_id, desk in list(self._desks.items()):
+        for group_id, group in list(self._groups.items()):
             if not self.coordinates(group_id):
                 self._give_up(group_id)
                 continue
             if paused_s > PAUSE_S:
-                desk.paused(paused_s)
+                group.paused(paused_s)
             if self._epoch > epoch_before + 1:  # a group may have been another broker's in between
-                desk.renewed(now_s)
+                group.renewed(now_s)
             self.expire(group_id)
-            if desk.is_idle:
+            if group.is_idle:
                 self._give_up(group_id)
         if now_s >= self._look_s:
             self._look_s = now_s + LOOK_S
@@ -202,44 +203,46 @@ class GroupCoordinator:
 
     def expire(self, group_id: str) -> None:
         """Do what time has brought to one group: a session ends when it is over, and not at the next tick."""
-        desk, now_s = self._desks.get(group_id), self._clock.elapsed_s()
-        if desk is None or now_s - self._ticked_s > PAUSE_S:
+        group, now_s = self._groups.get(group_id), self._clock.elapsed_s()
+        if group is None or now_s - self._ticked_s > PAUSE_S:
             return
-        for action in desk.due(now_s):
-            self._act(desk, action)
+        for action in group.due(now_s):
+            self._act(group, action)
 
     def _look_at_all(self) -> None:
         """See what others have written: native members, other brokers."""
-        for group_id, desk in self._desks.items():
+        for group_id, group in self._groups.items():
 
-            def done(group: Group | None, error: Exception | None, desk: GroupDesk = desk) -> None:
+            def done(state: Group | None, error: Exception | None, group: CoordinatedGroup = group) -> None:
                 if error is None:
-                    self.answer(desk.seen(group, self._clock.elapsed_s()))
+                    self.answer(group.seen(state, self._clock.elapsed_s()))
 
             self.decisions.submit(group_id, _look, done)
 
-    def _act(self, desk: GroupDesk, action: Action) -> None:
+    def _act(self, group: CoordinatedGroup, action: Action) -> None:
         if isinstance(action, Admit):
-            self._admit(desk, action)
+            self._admit(group, action)
             return
-        group_id = desk.group.group_id
+        group_id = group.state.group_id
         if isinstance(action, Evict):
-            strangers = {name for name in action.turns if desk.never_heard(name)}
+            strangers = {name for name in action.turns if group.never_heard(name)}
             if strangers:
-                self._vouching.ask_again(desk, strangers)
+                self._member_leases.ask_again(group, strangers)
             turns = {name: turn for name, turn in action.turns.items() if name not in strangers}
             if turns:
-                self.evict(desk, turns)
+                self.evict(group, turns)
             return
-        self._write_eviction(desk, lambda view, ms: evict_late(view, group_id, action.generation, now_ms=ms))
+        self._write_eviction(group, lambda view, ms: evict_late(view, group_id, action.generation, now_ms=ms))
 
-    def evict(self, desk: GroupDesk, turns: Mapping[str, int]) -> None:
+    def evict(self, group: CoordinatedGroup, turns: Mapping[str, int]) -> None:
         """Members that fell silent go, unless they have joined since."""
-        group_id = desk.group.group_id
-        self._write_eviction(desk, lambda view, ms: evict_silent(view, group_id, turns, now_ms=ms))
+        group_id = group.state.group_id
+        self._write_eviction(group, lambda view, ms: evict_silent(view, group_id, turns, now_ms=ms))
 
-    def _write_eviction(self, desk: GroupDesk, rule: Callable[[GroupView, int], Decision[frozenset[str]]]) -> None:
-        group_id, now_ms = desk.group.group_id, self._clock.now_ms()
+    def _write_eviction(
+        self, group: CoordinatedGroup, rule: Callable[[GroupView, int], Decision[frozenset[str]]]
+    ) -> None:
+        group_id, now_ms = group.state.group_id, self._clock.now_ms()
 
         def with_group(view: GroupView) -> Decision[tuple[frozenset[str], Group | None]]:
             decision = rule(view, now_ms)
@@ -249,19 +252,19 @@ class GroupCoordinator:
             if error is not None:
                 logger.warning("Members of group %r could not be evicted: %s", group_id, error)
                 return
-            gone, group = outcome
+            gone, state = outcome
             if gone:
                 logger.info("Group %r: evicted %s.", group_id, ", ".join(sorted(gone)))
-                self._vouching.drop(group_id, gone)
-            self.answer(desk.seen(group, self._clock.elapsed_s()))
+                self._member_leases.drop(group_id, gone)
+            self.answer(group.seen(state, self._clock.elapsed_s()))
 
         self.decisions.submit(group_id, with_group, done)
 
     # --- the end -------------------------------------------------------------------------------------------
 
     def _give_up(self, group_id: str) -> None:
-        desk = self._desks.pop(group_id)
-        self.answer(desk.close(elsewhere(group_id)))
+        group = self._groups.pop(group_id)
+        self.answer(group.close(elsewhere(group_id)))
 
     async def close(self) -> None:
         """Coordinate nothing any more: parked clients look elsewhere, what was decided is written."""
@@ -269,7 +272,7 @@ class GroupCoordinator:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for group_id in list(self._desks):
+        for group_id in list(self._groups):
             self._give_up(group_id)
         await self.decisions.finish()
 

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
 from tidelog.broker.base.context import Context
-from tidelog.broker.groups.coordinated_group import GroupDesk
+from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.groups.member.heartbeats import HeartbeatTimers, Leases
 from tidelog.groups.model import Group
 from tidelog.groups.store.group_log import GroupLog
@@ -29,20 +29,20 @@ class Coordinated(Protocol):
 
     log: GroupLog
 
-    def desks(self) -> Mapping[str, GroupDesk]:
+    def groups(self) -> Mapping[str, CoordinatedGroup]:
         """Those at hand, by id."""
 
     def coordinates(self, group_id: str) -> bool:
         """Whether this broker coordinates the group."""
 
-    def adopt(self, group_id: str, group: Group | None) -> None:
+    def adopt(self, group_id: str, state: Group | None) -> None:
         """Begin to coordinate it."""
 
-    def evict(self, desk: GroupDesk, turns: Mapping[str, int]) -> None:
+    def evict(self, group: CoordinatedGroup, turns: Mapping[str, int]) -> None:
         """Have members go, unless they have joined since these turns of theirs."""
 
 
-class Vouching:
+class MemberLeases:
     """One coordinator's leases. For the loop's thread; the store is reached through `Context.blocking`."""
 
     def __init__(self, context: Context, coordinator: Coordinated) -> None:
@@ -76,15 +76,15 @@ class Vouching:
         if not self._context.cluster().cluster_id:  # the broker has not registered yet, and has no id
             return
         await self._take_over()
-        desks = dict(self._coordinator.desks())
-        for desk in desks.values():
-            if desk.unsorted:
-                await self._sort(desk)
-        await self._vouch(desks)
-        await self._beat(desks)
-        for group_id, desk in desks.items():
-            if desk.native and desk.kafka_members:
-                await self._watch(group_id, desk)
+        groups = dict(self._coordinator.groups())
+        for group in groups.values():
+            if group.unsorted:
+                await self._sort(group)
+        await self._vouch(groups)
+        await self._beat(groups)
+        for group_id, group in groups.items():
+            if group.native and group.kafka_members:
+                await self._watch(group_id, group)
             else:
                 self._watched.pop(group_id, None)
 
@@ -101,11 +101,11 @@ class Vouching:
                 self._coordinator.adopt(group_id, group)
         self._epoch = epoch
 
-    async def _sort(self, desk: GroupDesk) -> None:
-        asked = sorted(desk.unsorted)
-        counters = await self._counters(desk.group.group_id, asked)
+    async def _sort(self, group: CoordinatedGroup) -> None:
+        asked = sorted(group.unsorted)
+        counters = await self._counters(group.state.group_id, asked)
         for name in asked:
-            desk.sort(name, native=counters[name] is not None, now_s=self._clock.elapsed_s())
+            group.sort(name, native=counters[name] is not None, now_s=self._clock.elapsed_s())
 
     async def _counters(self, group_id: str, names: Iterable[str]) -> Mapping[str, int | None]:
         def read() -> Mapping[str, int | None]:
@@ -113,29 +113,29 @@ class Vouching:
 
         return await self._context.blocking(read)
 
-    def ask_again(self, desk: GroupDesk, names: Iterable[str]) -> None:
+    def ask_again(self, group: CoordinatedGroup, names: Iterable[str]) -> None:
         """Evict members that are known from the log only, unless they turn out to have leases of their own."""
-        self._begin(self._evict_strangers(desk, list(names)))
+        self._begin(self._evict_strangers(group, list(names)))
 
-    async def _evict_strangers(self, desk: GroupDesk, names: list[str]) -> None:
+    async def _evict_strangers(self, group: CoordinatedGroup, names: list[str]) -> None:
         try:
-            counters = await self._counters(desk.group.group_id, names)
+            counters = await self._counters(group.state.group_id, names)
         except TidelogError as e:
-            logger.warning("Leases of group %r can't be read: %s", desk.group.group_id, e)
+            logger.warning("Leases of group %r can't be read: %s", group.state.group_id, e)
             return
         silent = {}
         for name in names:
             if counters[name] is not None:
-                desk.turns_native(name)
-            elif desk.never_heard(name) and name in desk.group.members:
-                silent[name] = desk.group.members[name].turn
+                group.turns_native(name)
+            elif group.never_heard(name) and name in group.state.members:
+                silent[name] = group.state.members[name].turn
         if silent:
-            self._coordinator.evict(desk, silent)
+            self._coordinator.evict(group, silent)
 
     # --- vouching ------------------------------------------------------------------------------------------
 
-    async def _vouch(self, desks: Mapping[str, GroupDesk]) -> None:
-        wanted = {group_id for group_id, desk in desks.items() if desk.kafka_members}
+    async def _vouch(self, groups: Mapping[str, CoordinatedGroup]) -> None:
+        wanted = {group_id for group_id, group in groups.items() if group.kafka_members}
         node_id = self._context.node_id
         for group_id in sorted(wanted - self._vouched):
             await self._context.blocking(self._leases.vouch, group_id, node_id)
@@ -145,15 +145,15 @@ class Vouching:
             self._vouched.discard(group_id)
             await self._context.blocking(self._leases.end_vouching, group_id, node_id)
 
-    async def _beat(self, desks: Mapping[str, GroupDesk]) -> None:
+    async def _beat(self, groups: Mapping[str, CoordinatedGroup]) -> None:
         now_s = self._clock.elapsed_s()
         if not self._vouched or now_s < self._beat_s:
             return
         sessions = [
             member.session_timeout_ms / 1000
             for group_id in self._vouched
-            if group_id in desks
-            for member in desks[group_id].group.members.values()
+            if group_id in groups
+            for member in groups[group_id].state.members.values()
         ]
         self._counter += 1
         await self._context.blocking(self._leases.renew_broker, self._context.node_id, self._counter)
@@ -168,12 +168,12 @@ class Vouching:
 
     # --- native members ------------------------------------------------------------------------------------
 
-    async def _watch(self, group_id: str, desk: GroupDesk) -> None:
+    async def _watch(self, group_id: str, group: CoordinatedGroup) -> None:
         """Evict native members whose leases are still; see to it that the group names this broker."""
         timers, due_s = self._watched.setdefault(group_id, (HeartbeatTimers(), 0.0))
         if self._clock.elapsed_s() < due_s:
             return
-        watched = [member for name, member in desk.group.members.items() if name in desk.native]
+        watched = [member for name, member in group.state.members.items() if name in group.native]
         counters = await self._counters(group_id, [member.member_id for member in watched])
         if await self._context.blocking(self._leases.voucher, group_id) != self._context.node_id:
             self._vouched.discard(group_id)
@@ -185,7 +185,7 @@ class Vouching:
         self._watched[group_id] = timers, now_s + min(LONGEST_BEAT_S, shortest_s)
         silent = dict(timers.silent())
         if silent:
-            self._coordinator.evict(desk, silent)
+            self._coordinator.evict(group, silent)
 
     def drop(self, group_id: str, names: Iterable[str]) -> None:
         """Delete the leases of former members."""

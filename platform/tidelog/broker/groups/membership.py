@@ -11,7 +11,7 @@ from typing import Any
 
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
-from tidelog.broker.groups.coordinated_group import GroupDesk, JoinAnswer, Joining, ShareAnswer, rebalancing
+from tidelog.broker.groups.coordinated_group import CoordinatedGroup, JoinAnswer, Joining, ShareAnswer, rebalancing
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import GroupFullError, InvalidSessionTimeoutError, MemberIdRequiredError, code_of
 from tidelog.broker.wire.apis import ApiKey
@@ -68,37 +68,37 @@ class MembershipHandlers:
                 f" {self._settings.min_session_timeout_ms}, group.max.session.timeout.ms"
                 f" {self._settings.max_session_timeout_ms}. Change `session.timeout.ms`."
             )
-        desk = await self._coordinator.desk(body.group_id)
+        group = await self._coordinator.group(body.group_id)
         fresh = not body.member_id
         instance_id = getattr(body, "group_instance_id", None)
         member_id = f"{instance_id or call.client_id or ''}-{self._ids.new()}" if fresh else body.member_id
-        known = not fresh and not desk.expects(member_id)
+        known = not fresh and not group.expects(member_id)
         member = self._member(call, member_id, session_ms)
         if not known:
-            newcomer = member_id not in desk.group.members and instance_id is None
-            if newcomer and desk.is_full():
+            newcomer = member_id not in group.state.members and instance_id is None
+            if newcomer and group.is_full():
                 raise GroupFullError(
                     f"Group {body.group_id!r} has {self._settings.max_size} members, `group.max.size`."
                 )
-            join(GroupView(desk.group), body.group_id, member, known=False, now_ms=0, protocol_type=body.protocol_type)
+            join(GroupView(group.state), body.group_id, member, known=False, now_ms=0, protocol_type=body.protocol_type)
         if fresh and instance_id is None and call.version >= 4:
-            desk.expect(member_id, session_ms / 1000, now_s)
+            group.expect(member_id, session_ms / 1000, now_s)
             raise MemberIdRequiredError(member_id)
         if known:
-            await self._checked(desk, member_id, instance_id)
+            await self._checked(group, member_id, instance_id)
         reason = getattr(body, "reason", None)
         logger.info("Group %r: %s joins%s.", body.group_id, member_id, f" ({reason})" if reason else "")
         ticket: asyncio.Future[JoinAnswer] = asyncio.get_running_loop().create_future()
-        self._coordinator.join(desk, Joining(member, body.protocol_type, known, ticket, fresh))
-        joined: JoinAnswer = await self._parked(desk, ticket)
+        self._coordinator.join(group, Joining(member, body.protocol_type, known, ticket, fresh))
+        joined: JoinAnswer = await self._parked(group, ticket)
         return joined
 
-    async def _parked(self, desk: GroupDesk, ticket: "asyncio.Future[Any]") -> Any:
+    async def _parked(self, group: CoordinatedGroup, ticket: "asyncio.Future[Any]") -> Any:
         try:
             return await ticket
         except asyncio.CancelledError:  # the client is gone
             ticket.cancel()
-            self._coordinator.gone(desk, ticket)
+            self._coordinator.gone(group, ticket)
             raise
 
     def _member(self, call: Call, member_id: str, session_ms: int) -> Member:
@@ -131,21 +131,21 @@ class MembershipHandlers:
 
     async def _synced(self, body: Any) -> ShareAnswer:
         instance_id = getattr(body, "group_instance_id", None)
-        desk = await self._coordinator.desk(body.group_id)
-        await self._checked(desk, body.member_id, instance_id, body.generation_id)
-        _require_protocol(desk.group, getattr(body, "protocol_type", None), getattr(body, "protocol_name", None))
+        group = await self._coordinator.group(body.group_id)
+        await self._checked(group, body.member_id, instance_id, body.generation_id)
+        _require_protocol(group.state, getattr(body, "protocol_type", None), getattr(body, "protocol_name", None))
         ticket: asyncio.Future[ShareAnswer] = asyncio.get_running_loop().create_future()
-        group = desk.group
-        if group.phase is GroupPhase.PREPARING:
-            desk.heard(body.member_id, self._clock.elapsed_s())
+        state = group.state
+        if state.phase is GroupPhase.PREPARING:
+            group.heard(body.member_id, self._clock.elapsed_s())
             raise rebalancing(body.group_id)
-        if group.phase is GroupPhase.COMPLETING and group.leader == body.member_id:
-            await self._share_out(desk, body, instance_id)
-        self._coordinator.answer(desk.syncs(body.member_id, body.generation_id, ticket, self._clock.elapsed_s()))
-        found: ShareAnswer = await self._parked(desk, ticket)
+        if state.phase is GroupPhase.COMPLETING and state.leader == body.member_id:
+            await self._share_out(group, body, instance_id)
+        self._coordinator.answer(group.syncs(body.member_id, body.generation_id, ticket, self._clock.elapsed_s()))
+        found: ShareAnswer = await self._parked(group, ticket)
         return found
 
-    async def _share_out(self, desk: GroupDesk, body: Any, instance_id: str | None) -> None:
+    async def _share_out(self, group: CoordinatedGroup, body: Any, instance_id: str | None) -> None:
         assignments = {one.member_id: bytes(one.assignment) for one in body.assignments}
 
         def rule(view: GroupView) -> Decision[tuple[None, Group | None]]:
@@ -155,7 +155,7 @@ class MembershipHandlers:
             )  # fmt: skip
             return Decision(response=(None, decision.group or view.group), group=decision.group)
 
-        await self._coordinator.change(desk, rule)
+        await self._coordinator.change(group, rule)
 
     # --- staying and going ---------------------------------------------------------------------------------
 
@@ -163,32 +163,32 @@ class MembershipHandlers:
         """Heartbeat: from memory, unless the member is to be refused."""
         body = call.body
         try:
-            desk = await self._coordinator.desk(body.group_id)
-            await self._checked(desk, body.member_id, getattr(body, "group_instance_id", None), body.generation_id)
-            desk.heard(body.member_id, self._clock.elapsed_s())
-            if desk.group.phase is GroupPhase.PREPARING:
+            group = await self._coordinator.group(body.group_id)
+            await self._checked(group, body.member_id, getattr(body, "group_instance_id", None), body.generation_id)
+            group.heard(body.member_id, self._clock.elapsed_s())
+            if group.state.phase is GroupPhase.PREPARING:
                 raise rebalancing(body.group_id)
         except TidelogError as e:
             return {"error_code": code_of(e)}
         return {}
 
     async def _checked(
-        self, desk: GroupDesk, member_id: str, instance_id: str | None, generation: int | None = None
+        self, group: CoordinatedGroup, member_id: str, instance_id: str | None, generation: int | None = None
     ) -> None:
         """Refuse a caller that is no member, of this generation; before that, look at the log once more."""
         try:
-            _require_member(desk.group, member_id, instance_id, generation)
+            _require_member(group.state, member_id, instance_id, generation)
         except TidelogError:
-            await self._coordinator.look(desk)
-            _require_member(desk.group, member_id, instance_id, generation)
+            await self._coordinator.look(group)
+            _require_member(group.state, member_id, instance_id, generation)
 
     async def leave(self, call: Call) -> Reply:
         """LeaveGroup: one member, or several from version 3 on, static ones too."""
         body = call.body
         try:
-            desk = await self._coordinator.desk(body.group_id)
+            group = await self._coordinator.group(body.group_id)
             if call.version < 3:
-                await self._leave(desk, body.member_id, None)
+                await self._leave(group, body.member_id, None)
                 return {}
         except TidelogError as e:
             return {"error_code": code_of(e)}
@@ -196,7 +196,7 @@ class MembershipHandlers:
         for one in body.members:
             error = 0
             try:
-                await self._leave(desk, one.member_id, one.group_instance_id)
+                await self._leave(group, one.member_id, one.group_instance_id)
             except TidelogError as e:
                 error = code_of(e)
             members.append(
@@ -204,17 +204,17 @@ class MembershipHandlers:
             )
         return {"members": members}
 
-    async def _leave(self, desk: GroupDesk, member_id: str, instance_id: str | None) -> None:
-        if instance_id is None and desk.drop_expected(member_id):
+    async def _leave(self, group: CoordinatedGroup, member_id: str, instance_id: str | None) -> None:
+        if instance_id is None and group.drop_expected(member_id):
             return
-        group_id, now_ms = desk.group.group_id, self._clock.now_ms()
+        group_id, now_ms = group.state.group_id, self._clock.now_ms()
 
         def rule(view: GroupView) -> Decision[tuple[None, Group | None]]:
             who = leaving(current(view, group_id), member_id, instance_id)
             decision = leave(view, group_id, who, now_ms=now_ms)
             return Decision(response=(None, decision.group), group=decision.group)
 
-        await self._coordinator.change(desk, rule)
+        await self._coordinator.change(group, rule)
 
 
 # --- rules -----------------------------------------------------------------------------------------------------

@@ -110,9 +110,9 @@ class OffsetHandlers:
         await self._coordinator.decisions.decide(
             group_id, lambda view: decide_commit(view, committer, wanted), cluster_epoch
         )
-        desk = self._coordinator.desks().get(group_id)
-        if member_id and desk is not None:
-            desk.heard(member_id, self._clock.elapsed_s())
+        group = self._coordinator.groups().get(group_id)
+        if member_id and group is not None:
+            group.heard(member_id, self._clock.elapsed_s())
 
     async def placed(self, topic: BrokerTopic, place: TopicPartition, offset: CommittedOffset) -> CommittedOffset:
         """The offset, of the topic that has the name now. Raises why it can't be committed at all.

@@ -90,9 +90,9 @@ class TransactionalOffsetHandlers:
         await self._coordinator.decisions.decide(
             body.group_id, lambda view: decide_pending(view, committer, wanted, key, needs_member=False)
         )
-        desk = self._coordinator.desks().get(body.group_id)
-        if member_id and desk is not None:
-            desk.heard(member_id, self._clock.elapsed_s())
+        group = self._coordinator.groups().get(body.group_id)
+        if member_id and group is not None:
+            group.heard(member_id, self._clock.elapsed_s())
 
 
 def _code_of(error: TidelogError, version: int) -> int:

@@ -1,4 +1,4 @@
-"""Whose turn it is to maintain a lake, of several that would: the one that began first and whose heartbeats go on.
+"""The election of the process that maintains a lake: of several, the one that began first and whose heartbeats go on.
 
 Each has an object that it overwrites again and again. Ages are the store's times, compared with those of one's own
 object. It is no lock: for a moment two may take the turn, which maintenance allows.
@@ -22,8 +22,8 @@ SILENT_MS: Final = 60_000
 _EVERY_S: Final = 15.0
 
 
-class Turn:
-    """One maintainer's place among those of a lake. As a context manager it keeps it in the background."""
+class MaintainerElection:
+    """One maintainer's candidacy among those of a lake. As a context manager it keeps it in the background."""
 
     def __init__(self, storage: Storage, clock: Clock, ids: Ids) -> None:
         self._storage = storage
@@ -50,8 +50,8 @@ class Turn:
         """Write a heartbeat. Raises `StorageError`."""
         self._storage.put(self._path, b"{}")
 
-    def is_mine(self) -> bool:
-        """Whether it is this one's turn. Deletes what maintainers have left that are gone. Raises `StorageError`."""
+    def is_elected(self) -> bool:
+        """Whether this one is elected. Deletes what maintainers have left that are gone. Raises `StorageError`."""
         self.show()
         found = {info.path: info.modified_ms for info in self._storage.list_after(FOLDER)}
         now_ms = found.get(self._path, 0)

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from tidelog.cli.broker.election import Turn
+from tidelog.cli.broker.election import MaintainerElection
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.planning import planned_settings
 from tidelog.cli.serving.plan import BrokerPlan
@@ -36,15 +36,20 @@ def main() -> None:
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     lines = logging_lines(plan.log_format, plan.log_level, broker="maintenance")
-    with lines, Lake(plan.lake, options=plan.store) as lake, Turn(lake.storage, lake.clock, lake.ids) as turn:
+    with (
+        lines,
+        Lake(plan.lake, options=plan.store) as lake,
+        MaintainerElection(lake.storage, lake.clock, lake.ids) as election,
+    ):
         session = Session(plan.lake, debug=plan.debug, store=dict(plan.store))
         every_s = min(planned_settings(plan, os.environ).maintain_every_s, MOST_S)
-        maintain_lake(session, MaintainOptions(every=f"{every_s:f}s"), due=lambda: is_due(lake, turn), tell=log_report)
+        options = MaintainOptions(every=f"{every_s:f}s")
+        maintain_lake(session, options, due=lambda: is_due(lake, election), tell=log_report)
 
 
-def is_due(lake: Lake, turn: Turn) -> bool:
-    """Whether it is this one's turn, of a lake that is its own: a follower gets what its source's maintenance did."""
-    return turn.is_mine() and lake.follows() is None
+def is_due(lake: Lake, election: MaintainerElection) -> bool:
+    """Whether this one is elected, of a lake that is its own: a follower gets what its source's maintenance did."""
+    return election.is_elected() and lake.follows() is None
 
 
 def log_report(report: MaintenanceReport) -> None:

@@ -8,9 +8,9 @@ from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.coordinated_group import (
     AGAIN_S,
     Admit,
+    CoordinatedGroup,
     Evict,
     EvictLate,
-    GroupDesk,
     JoinAnswer,
     Joining,
     ShareAnswer,
@@ -30,17 +30,17 @@ def group(phase: GroupPhase, *members: Member, generation: int = 1) -> Group:
     return Group("g", phase, generation, "consumer", "range", leader, {one.member_id: one for one in members})
 
 
-def desk(delay_ms: int = 0, **changed) -> GroupDesk:
-    return GroupDesk("g", GroupSettings(initial_rebalance_delay_ms=delay_ms, **changed))
+def coordinated(delay_ms: int = 0, **changed) -> CoordinatedGroup:
+    return CoordinatedGroup("g", GroupSettings(initial_rebalance_delay_ms=delay_ms, **changed))
 
 
 def joining(name: str, ticket: str = "", **changed) -> Joining:
     return replace(Joining(member(name), "consumer", known=False, ticket=ticket or name), **changed)
 
 
-def stable(*names: str) -> GroupDesk:
-    """A desk with a Stable group of members that were heard at 0."""
-    made = desk()
+def stable(*names: str) -> CoordinatedGroup:
+    """A Stable group of members that were heard at 0."""
+    made = coordinated()
     made.seen(group(GroupPhase.STABLE, *map(member, names)), 0.0)
     for name in names:
         made.heard(name, 0.0)
@@ -51,7 +51,7 @@ def stable(*names: str) -> GroupDesk:
 
 
 def test_a_join_waits_until_its_round_is_over() -> None:
-    one = desk()
+    one = coordinated()
     one.joined(joining("a"))
     preparing = group(GroupPhase.PREPARING, member("a", joined=True), member("b"))
     assert one.seen(preparing, 0.0) == []
@@ -63,7 +63,7 @@ def test_a_join_waits_until_its_round_is_over() -> None:
 
 
 def test_a_join_is_answered_when_the_next_round_has_begun_already() -> None:
-    one = desk()
+    one = coordinated()
     one.joined(joining("a"))
     again = group(GroupPhase.PREPARING, member("a"), member("b", joined=True), generation=2)
     assert one.seen(again, 0.0) == [("a", JoinAnswer(again, "a"))]
@@ -81,7 +81,7 @@ def test_a_parked_member_that_is_evicted_hears_of_it() -> None:
 
 
 def test_a_repeated_join_takes_the_place_of_the_first() -> None:
-    one = desk()
+    one = coordinated()
     one.joined(joining("a", "first"))
     ((ticket, answer),) = one.joined(joining("a", "second"))
     assert ticket == "first"
@@ -89,7 +89,7 @@ def test_a_repeated_join_takes_the_place_of_the_first() -> None:
 
 
 def test_a_sync_waits_for_the_share_out() -> None:
-    one = desk()
+    one = coordinated()
     completing = group(GroupPhase.COMPLETING, member("a"), member("b"))
     one.seen(completing, 0.0)
     assert one.syncs("b", 1, "sync", 0.0) == []
@@ -108,7 +108,7 @@ def test_a_sync_waits_for_the_share_out() -> None:
     ids=["a round begins", "a round is over", "two rounds are over"],
 )
 def test_a_sync_ends_when_a_round_begins(after: Group) -> None:
-    one = desk()
+    one = coordinated()
     one.seen(group(GroupPhase.COMPLETING, member("a"), member("b")), 0.0)
     one.syncs("b", 1, "sync", 0.0)
     ((ticket, answer),) = one.seen(after, 1.0)
@@ -117,7 +117,7 @@ def test_a_sync_ends_when_a_round_begins(after: Group) -> None:
 
 
 def test_a_client_that_is_gone_has_a_session_from_then_on() -> None:
-    one = desk()
+    one = coordinated()
     one.joined(joining("a"))
     one.seen(group(GroupPhase.PREPARING, member("a", joined=True), member("b")), 0.0)
     assert one.gone("a", 5.0) is None
@@ -125,14 +125,14 @@ def test_a_client_that_is_gone_has_a_session_from_then_on() -> None:
 
 
 def test_a_client_that_never_heard_its_id_goes_at_once() -> None:
-    one = desk()
+    one = coordinated()
     one.joined(joining("a", fresh=True))
     one.seen(group(GroupPhase.PREPARING, member("a", joined=True, turn=7), member("b")), 0.0)
     assert one.gone("a", 5.0) == Evict({"a": 7})
 
 
 def test_a_static_member_is_given_its_session_all_the_same() -> None:
-    one = desk()
+    one = coordinated()
     one.joined(joining("a", fresh=True))
     one.seen(group(GroupPhase.PREPARING, member("a", joined=True, instance_id="i"), member("b")), 0.0)
     assert one.gone("a", 5.0) is None
@@ -158,7 +158,7 @@ def test_a_pause_of_the_coordinator_counts_against_no_member() -> None:
 
 
 def test_members_that_are_known_from_the_log_have_a_full_session() -> None:
-    one = desk()
+    one = coordinated()
     one.seen(group(GroupPhase.STABLE, member("a"), member("n")), 0.0)
     assert one.unsorted == {"a", "n"}
     one.sort("a", native=False, now_s=3.0)
@@ -169,7 +169,7 @@ def test_members_that_are_known_from_the_log_have_a_full_session() -> None:
 
 
 def test_a_native_member_that_is_taken_for_one_of_kafkas_is_left_to_its_lease() -> None:
-    one = desk()
+    one = coordinated()
     one.seen(group(GroupPhase.STABLE, member("n")), 0.0)
     one.sort("n", native=False, now_s=0.0)
     one.turns_native("n")
@@ -177,7 +177,7 @@ def test_a_native_member_that_is_taken_for_one_of_kafkas_is_left_to_its_lease() 
 
 
 def test_a_heartbeat_sorts_a_member() -> None:
-    one = desk()
+    one = coordinated()
     one.seen(group(GroupPhase.STABLE, member("a")), 0.0)
     one.heard("a", 1.0)
     assert not one.unsorted
@@ -185,7 +185,7 @@ def test_a_heartbeat_sorts_a_member() -> None:
     assert one.kafka_members
 
 
-def test_a_desk_is_idle_when_its_members_are_gone() -> None:
+def test_a_group_is_idle_when_its_members_are_gone() -> None:
     one = stable("a")
     assert not one.is_idle
     one.seen(None, 1.0)
@@ -203,7 +203,7 @@ def test_a_desk_is_idle_when_its_members_are_gone() -> None:
 
 @pytest.mark.parametrize("phase", [GroupPhase.PREPARING, GroupPhase.COMPLETING])
 def test_a_round_has_the_longest_rebalance_timeout(phase: GroupPhase) -> None:
-    one = desk()
+    one = coordinated()
     members = member("a", joined=True), member("b", rebalance_timeout_ms=40_000)
     one.seen(group(phase, *members, generation=3), 0.0)
     one.seen(group(phase, *members, member("c"), generation=3), 20.0)  # it goes on
@@ -213,13 +213,13 @@ def test_a_round_has_the_longest_rebalance_timeout(phase: GroupPhase) -> None:
 
 
 def test_a_round_for_which_no_member_has_joined_waits_on() -> None:
-    one = desk()
+    one = coordinated()
     one.seen(group(GroupPhase.PREPARING, member("a")), 0.0)
     assert one.due(1000.0) == []
 
 
 def test_the_first_round_waits_and_longer_while_members_come() -> None:
-    one, a, b = desk(3_000), joining("a"), joining("b")
+    one, a, b = coordinated(3_000), joining("a"), joining("b")
     assert one.holds(a, 0.0) == []
     assert one.due(2.9) == []
     assert one.holds(b, 2.9) == []
@@ -230,7 +230,7 @@ def test_the_first_round_waits_and_longer_while_members_come() -> None:
 
 
 def test_the_first_round_waits_no_longer_than_a_rebalance_may_take() -> None:
-    one = desk(3_000)
+    one = coordinated(3_000)
     short = joining("a", member=member("a", rebalance_timeout_ms=4_000))
     one.holds(short, 0.0)
     one.holds(joining("b"), 1.0)
@@ -242,7 +242,7 @@ def test_the_first_round_waits_no_longer_than_a_rebalance_may_take() -> None:
 
 
 def test_the_wait_ends_when_the_group_has_members() -> None:
-    one, a = desk(3_000), joining("a")
+    one, a = coordinated(3_000), joining("a")
     one.holds(a, 0.0)
     one.seen(group(GroupPhase.STABLE, member("n")), 1.0)
     assert Admit((a,)) in one.due(1.0)
@@ -250,7 +250,7 @@ def test_the_wait_ends_when_the_group_has_members() -> None:
 
 
 def test_a_held_client_that_is_gone_does_not_join() -> None:
-    one, b = desk(3_000), joining("b")
+    one, b = coordinated(3_000), joining("b")
     one.holds(joining("a"), 0.0)
     one.holds(b, 0.0)
     one.gone("a", 1.0)
@@ -263,12 +263,12 @@ def test_a_held_client_that_is_gone_does_not_join() -> None:
 
 
 def test_known_members_do_not_wait() -> None:
-    assert desk(3_000).holds(joining("a", known=True), 0.0) is None
-    assert desk(0).holds(joining("a"), 0.0) is None
+    assert coordinated(3_000).holds(joining("a", known=True), 0.0) is None
+    assert coordinated(0).holds(joining("a"), 0.0) is None
 
 
 def test_a_group_is_full_with_those_that_wait() -> None:
-    one = desk(3_000, max_size=2)
+    one = coordinated(3_000, max_size=2)
     one.holds(joining("a"), 0.0)
     assert not one.is_full()
     one.holds(joining("b"), 0.0)
@@ -276,7 +276,7 @@ def test_a_group_is_full_with_those_that_wait() -> None:
 
 
 def test_all_that_wait_hear_of_the_end() -> None:
-    one, why = desk(3_000), UnknownMemberError("x")
+    one, why = coordinated(3_000), UnknownMemberError("x")
     one.holds(joining("a"), 0.0)
     one.joined(joining("b"))
     one.syncs("c", 1, "sync", 0.0)
