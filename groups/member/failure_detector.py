@@ -51,7 +51,7 @@ class FailureDetector:
         if expiry_s is not None and expiry_s > now_s:
             self._due_s = min(self._due_s, expiry_s)
         for name in gone:
-            self._leases.drop(self._group_id, name)
+            self._leases.of_member(self._group_id, name).release()
         return bool(gone)
 
     def _watched(self, group: Group) -> list[Member]:

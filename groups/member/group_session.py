@@ -24,6 +24,7 @@ from tidelog.log.base.errors import (
     StorageUnavailableError,
     UnknownMemberError,
 )
+from tidelog.log.storage.leases import Lease
 
 
 class GroupSession:
@@ -45,7 +46,6 @@ class GroupSession:
         self._ids = ids
         self._group_id = config.group_id
         self._heartbeat_s = config.heartbeat_interval_ms / 1000
-        self._counter = 0
         # The last share, and its generation: `sticky` builds on it after all is given up.
         self._sticky: tuple[frozenset[TopicPartition], int] = (frozenset(), NO_GENERATION)
         self.beat_due_s = 0.0
@@ -54,6 +54,7 @@ class GroupSession:
     def reset(self) -> None:
         """Have no place in the group: the next join is under a new id."""
         self.member_id = ""
+        self._lease: Lease | None = None
         self.known = False
         self.round = 0
         self._detector: FailureDetector | None = None
@@ -103,8 +104,9 @@ class GroupSession:
 
     def beat(self) -> None:
         """Send a heartbeat."""
-        self._counter += 1
-        self._leases.renew(self._group_id, self.member_id, self._counter)
+        if self._lease is None:
+            self._lease = self._leases.of_member(self._group_id, self.member_id)
+        self._lease.renew()
         self.beat_due_s = self._clock.elapsed_s() + self._heartbeat_s
 
     def join(self, topics: frozenset[str], owned: frozenset[TopicPartition]) -> Group:
@@ -169,12 +171,12 @@ class GroupSession:
 
     def forget(self) -> None:
         """Have no place in the group, which has removed us, and delete the lease."""
-        member_id = self.member_id
+        lease = self._lease
         self.reset()
-        if member_id:
+        if lease is not None:
             # the lease of an id that is no member is never read, so that one left behind does no harm
             with suppress(StorageUnavailableError):
-                self._leases.drop(self._group_id, member_id)
+                lease.release()
 
     def leave(self) -> None:
         """Leave the group by a request, unless static: then it notices when the session is over."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from tidelog.groups.model import Member
 from tidelog.log.delta import layout
-from tidelog.log.storage.leases import SilenceTimers, read_counter, read_field, write_lease
+from tidelog.log.storage.leases import Lease, SilenceTimers, read_object
 from tidelog.log.storage.port import Storage
 
 FOLDER = f"{layout.OFFSETS_TABLE}/_tidelog/leases"
@@ -23,31 +23,24 @@ class Leases:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    def renew(self, group_id: str, member_id: str, counter: int) -> None:
-        """Write a heartbeat: `counter` differs from the one before. Raises StorageError."""
-        owner = {"group": group_id, "member": member_id}
-        write_lease(self._storage, lease_path(group_id, member_id), owner, counter)
+    def of_member(self, group_id: str, member_id: str) -> Lease:
+        """The member's own, to be renewed at each heartbeat."""
+        return Lease(self._storage, lease_path(group_id, member_id), {"group": group_id, "member": member_id})
+
+    def of_broker(self, broker: int, count: int = 0) -> Lease:
+        """A broker's, for all members that it vouches for. `count`: what it goes on from."""
+        return Lease(self._storage, f"{FOLDER}/brokers/{broker}", {"broker": broker}, count=count)
 
     def counter(self, group_id: str, member_id: str) -> int | None:
         """The counter that the member wrote last, or that of the broker that vouches for it. Raises StorageError.
 
         None when it has no lease and no broker vouches.
         """
-        own = self.own_counter(group_id, member_id)
+        own = self.of_member(group_id, member_id).seen()
         if own is not None:
             return own
         broker = self.voucher(group_id)
-        return None if broker is None else read_counter(self._storage, _broker_path(broker))
-
-    def own_counter(self, group_id: str, member_id: str) -> int | None:
-        """The counter that the member wrote last; None when it has no lease, or a torn one. Raises StorageError."""
-        return read_counter(self._storage, lease_path(group_id, member_id))
-
-    # --- brokers -------------------------------------------------------------------------------------------
-
-    def renew_broker(self, broker: int, counter: int) -> None:
-        """Write a broker's heartbeat, for all members that it vouches for. Raises StorageError."""
-        write_lease(self._storage, _broker_path(broker), {"broker": broker}, counter)
+        return None if broker is None else self.of_broker(broker).seen()
 
     def vouch(self, group_id: str, broker: int) -> None:
         """Have a broker vouch for the members of the group that have no lease, in place of any before it.
@@ -58,17 +51,13 @@ class Leases:
 
     def voucher(self, group_id: str) -> int | None:
         """The broker that vouches for members of the group; None where none does. Raises StorageError."""
-        found = read_field(self._storage, _voucher_path(group_id), "broker")
-        return found if isinstance(found, int) else None
+        broker = (read_object(self._storage, _voucher_path(group_id)) or {}).get("broker")
+        return broker if isinstance(broker, int) else None
 
     def end_vouching(self, group_id: str, broker: int) -> None:
         """Vouch no more, unless another broker does so by now. Raises StorageError."""
         if self.voucher(group_id) == broker:
             self._storage.delete(_voucher_path(group_id))
-
-    def drop(self, group_id: str, member_id: str) -> None:
-        """Delete the lease of a former member. Raises StorageError."""
-        self._storage.delete(lease_path(group_id, member_id))
 
 
 def lease_path(group_id: str, member_id: str) -> str:
@@ -78,10 +67,6 @@ def lease_path(group_id: str, member_id: str) -> str:
 
 def _voucher_path(group_id: str) -> str:
     return f"{FOLDER}/{_digest(group_id)}/broker"
-
-
-def _broker_path(broker: int) -> str:
-    return f"{FOLDER}/brokers/{broker}"
 
 
 def _digest(text: str) -> str:

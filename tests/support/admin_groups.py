@@ -29,5 +29,5 @@ def stable_group(lake: Lake, group_id: str, members: dict[str, Iterable[tuple[st
     group = Group(group_id, GroupPhase.STABLE, 1, "consumer", "range", next(iter(joined)), joined)
     log.decide(group_id, lambda view: Decision(response=None, group=group))
     for name in joined:
-        Leases(lake.storage).renew(group_id, name, 1)
+        Leases(lake.storage).of_member(group_id, name).renew()
     return log

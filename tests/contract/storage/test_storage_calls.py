@@ -246,8 +246,8 @@ def test_a_commit_of_offsets_is_a_look_at_the_topic_and_two_puts(world: World):
 
 
 def test_a_heartbeat_is_one_put(world: World):
-    leases = Leases(world.lake.storage)
-    assert world.asked(lambda: leases.renew("g", "member", 1)) == [PUT]
+    lease = Leases(world.lake.storage).of_member("g", "member")
+    assert world.asked(lease.renew) == [PUT]
 
 
 def test_a_member_alone_in_its_group_lists_no_members(world: World):

@@ -168,11 +168,11 @@ def test_offsets_are_deleted_where_no_member_reads(client, lake):
 
 def keep_alive(lake, group_id, member):
     """Renew the member's heartbeat whenever a caller sleeps on the lake's clock."""
-    leases, sleep = Leases(lake.storage), lake.clock.sleep
-    beats = iter(range(2, 1 << 30))
+    lease, sleep = Leases(lake.storage).of_member(group_id, member), lake.clock.sleep
+    lease.count = 1  # as `stable_group` wrote it
 
     def beat_and_sleep(seconds):
-        leases.renew(group_id, member, next(beats))
+        lease.renew()
         sleep(seconds)
 
     lake.clock.sleep = beat_and_sleep

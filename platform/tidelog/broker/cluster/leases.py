@@ -8,8 +8,9 @@ broker that serves its clients would go whenever its store is slow.
 from dataclasses import dataclass
 from typing import Final
 
+from tidelog.cluster.model import RegisteredBroker
 from tidelog.log.delta import layout
-from tidelog.log.storage.leases import read_counter, write_lease
+from tidelog.log.storage.leases import Lease
 from tidelog.log.storage.port import Distant, Storage
 
 FOLDER: Final = f"{layout.CLUSTER_TABLE}/_tidelog/leases"
@@ -32,26 +33,7 @@ def times_of(storage: Storage) -> LeaseTimes:
     return LeaseTimes(1.5, 6.0, 3.75) if isinstance(storage, Distant) else LeaseTimes(0.5, 2.0, 1.25)
 
 
-class BrokerLeases:
-    """The leases of a lake's brokers, by registration. May be called from many threads."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def renew(self, broker_id: int, registration: str, counter: int) -> None:
-        """Write a beat: `counter` differs from the one before. Raises StorageError."""
-        owner = {"id": broker_id, "registration": registration}
-        write_lease(self._storage, lease_path(registration), owner, counter)
-
-    def counter(self, registration: str) -> int | None:
-        """The counter that the broker wrote last; None without a lease, or of a torn one. Raises StorageError."""
-        return read_counter(self._storage, lease_path(registration))
-
-    def drop(self, registration: str) -> None:
-        """Delete the lease of a broker that is gone. Raises StorageError."""
-        self._storage.delete(lease_path(registration))
-
-
-def lease_path(registration: str) -> str:
-    """The path of a lease."""
-    return f"{FOLDER}/{registration}"
+def lease_of(storage: Storage, broker: RegisteredBroker, count: int = 0) -> Lease:
+    """The lease of a broker's registration; `count`: what its counter goes on from."""
+    says = {"id": broker.id, "registration": broker.registration}
+    return Lease(storage, f"{FOLDER}/{broker.registration}", says, count=count)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.cluster.leases import BrokerLeases, LeaseTimes, times_of
+from tidelog.broker.cluster.leases import LeaseTimes, lease_of, times_of
 from tidelog.broker.cluster.links import Link
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import (
@@ -49,12 +49,10 @@ class BrokerMembership:
     def __init__(self, lake: Lake, wanted: RegisteredBroker, times: LeaseTimes | None = None) -> None:
         self._lake = lake
         self._log = ClusterLog(lake)
-        self._leases = BrokerLeases(lake.storage)
         self._wanted = wanted
         self._times = times or times_of(lake.storage)
         self._timers: SilenceTimers[int | None] = SilenceTimers()
         self._lock = threading.Lock()
-        self._counter = 0
         self._beat_due_s = self._watch_due_s = self._rejoin_due_s = 0.0
         # When the log was looked at last.
         self._seen_s = float("-inf")
@@ -65,6 +63,7 @@ class BrokerMembership:
         self._left: dict[int, tuple[BrokerNode, float]] = {}  # by id, until when they are listed
         self._state = ClusterState()
         self.me = replace(wanted, state=BrokerState.GONE)
+        self._lease = lease_of(lake.storage, self.me)
         self.view = ClusterView("", 0, (), wanted.id)
 
     # --- coming --------------------------------------------------------------------------------------------
@@ -87,14 +86,16 @@ class BrokerMembership:
         wanted = self._wanted
         self._asked = self._asked or self._lake.ids.new()
         asked = replace(wanted, registration=self._asked, state=BrokerState.RUNNING)
-        self._leases.renew(wanted.id, self._asked, self._counter)  # before the others look for it
+        lease = lease_of(self._lake.storage, asked)
+        lease.renew()  # before the others look for it
         try:
             self.me = self._log.register(asked, any_id=wanted.id == ANY_ID, takes_place=takes_place)
         except (DuplicateBrokerError, StaleRegistrationError):
-            self._leases.drop(self._asked)
+            lease.release()
             self._asked = ""
             raise
         self._asked = ""
+        self._lease = lease_of(self._lake.storage, self.me, lease.count)
         self._cluster_id = self._log.cluster_id() or ""
         self._see()
         logger.info("Broker %d is registered as %s, epoch %d.", self.me.id, self.me.registration, self._state.epoch)
@@ -108,7 +109,7 @@ class BrokerMembership:
             other = self._log.look().brokers.get(self._wanted.id)
             if other is None or not other.is_live:
                 return True
-            counter = self._leases.counter(other.registration)
+            counter = lease_of(self._lake.storage, other).seen()
             seen = seen or (other.registration, counter)
             link = reached(other)
             if link is Link.ANSWERS or seen != (other.registration, counter):
@@ -142,8 +143,7 @@ class BrokerMembership:
             if watch_is_due:
                 self._watch_due_s = now_s + LOOK_EVERY_S
             if beat_is_due and beats and self.me.is_live:
-                self._counter += 1
-                self._leases.renew(self.me.id, self.me.registration, self._counter)
+                self._lease.renew()
             listed, self._left = self._left, {n: one for n, one in self._left.items() if one[1] > now_s}
             if grew or beat_is_due or len(self._left) < len(listed):
                 self._see()
@@ -170,7 +170,7 @@ class BrokerMembership:
             link = reached(one)
             if link is Link.ANSWERS:
                 self._timers.forget(one.registration)
-            elif self._is_dead(self._timers, one, self._leases.counter(one.registration), link):
+            elif self._is_dead(self._timers, one, lease_of(self._lake.storage, one).seen(), link):
                 self._bury(one)
                 self._see()
         due_s = self._timers.due_s()
@@ -192,7 +192,7 @@ class BrokerMembership:
                 other.id,
                 other.registration,
             )
-        self._leases.drop(other.registration)
+        lease_of(self._lake.storage, other).release()
 
     # --- going ---------------------------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class BrokerMembership:
             self._leaving = True
             if self.me.is_live:
                 self._end(self._log.gone)
-                self._leases.drop(self.me.registration)
+                self._lease.release()
 
     def _end(self, decide: Callable[[str], object]) -> None:
         with suppress(StaleRegistrationError):  # others took it for dead before

@@ -15,6 +15,7 @@ from tidelog.groups.member.heartbeats import HeartbeatTimers, Leases
 from tidelog.groups.model import Group
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.storage.leases import Lease
 from tidelog.server.base.blocking import pause
 
 logger = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class MemberLeases:
         self._clock = context.clock
         self._coordinator = coordinator
         self._leases = Leases(context.lake.storage)
-        self._counter = self._clock.now_ms()
+        self._own: dict[int, Lease] = {}  # by the broker's id, which another registration may change
         self._beat_s = 0.0
         self._vouched: set[str] = set()
         self._watched: dict[str, tuple[HeartbeatTimers, float]] = {}
@@ -109,7 +110,7 @@ class MemberLeases:
 
     async def _counters(self, group_id: str, names: Iterable[str]) -> Mapping[str, int | None]:
         def read() -> Mapping[str, int | None]:
-            return {name: self._leases.own_counter(group_id, name) for name in names}
+            return {name: self._leases.of_member(group_id, name).seen() for name in names}
 
         return await self._context.blocking(read)
 
@@ -155,8 +156,10 @@ class MemberLeases:
             if group_id in groups
             for member in groups[group_id].state.members.values()
         ]
-        self._counter += 1
-        await self._context.blocking(self._leases.renew_broker, self._context.node_id, self._counter)
+        node_id = self._context.node_id
+        if node_id not in self._own:  # a broker of this id before it may have written any count
+            self._own[node_id] = self._leases.of_broker(node_id, self._clock.now_ms())
+        await self._context.blocking(self._own[node_id].renew)
         self._beat_s = now_s + min([LONGEST_BEAT_S, *(session / 3 for session in sessions)])
 
     async def _end(self) -> None:
@@ -194,7 +197,7 @@ class MemberLeases:
     async def _drop(self, group_id: str, names: Iterable[str]) -> None:
         try:
             for name in names:
-                await self._context.blocking(self._leases.drop, group_id, name)
+                await self._context.blocking(self._leases.of_member(group_id, name).release)
         except TidelogError:  # the lease of an id that is no member is never read
             return
 

@@ -1,38 +1,66 @@
 """Leases, and failure detection by them: a process overwrites a small object while it lives, and others watch it.
 
 A lease holds a counter and no time: clocks of two machines are never compared. Only time that an observer itself spent
-watching counts: an observer that was frozen, or that could not reach the store, begins again.
+watching counts: an observer that was frozen, or that could not reach the store, begins again. Observers that look once
+and don't watch go by the store's own times of the objects; the leases that they look at have no counter.
 """
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.storage.port import Storage
 
 
-def write_lease(storage: Storage, path: str, owner: Mapping[str, object], counter: int) -> None:
-    """Write a heartbeat: `counter` differs from the one before. Raises StorageError."""
-    storage.put(path, json.dumps({**owner, "counter": counter}).encode())
+@dataclass(slots=True)
+class Lease:
+    """A small object of JSON that its owner overwrites while it lives.
 
-
-def read_counter(storage: Storage, path: str) -> int | None:
-    """The counter that was written last; None without a lease. Raises StorageError.
-
-    None, too, for one that a power loss has torn: it is never synced, and counts as silence.
+    `says`: what it says besides its counter, which is in the field `counted_as`; None: it has none. `count`: the
+    counter that was written last, by one thread at a time. All methods raise StorageError.
     """
-    found = read_field(storage, path, "counter")
-    return found if isinstance(found, int) else None
+
+    storage: Storage
+    path: str
+    says: dict[str, object] = field(default_factory=dict)
+    counted_as: str | None = "counter"
+    count: int = 0
+
+    def take(self) -> bool:
+        """Write it for the first time; False where there is one already."""
+        return self.storage.put_if_absent(self.path, self._encoded())
+
+    def renew(self) -> None:
+        """Overwrite it, whatever is there, with the next count."""
+        self.count += 1
+        self.storage.put(self.path, self._encoded())
+
+    def release(self) -> None:
+        """Delete it, if it is there."""
+        self.storage.delete(self.path)
+
+    def seen(self) -> int | None:
+        """The counter that its owner wrote last; None without a lease.
+
+        None, too, for one that a power loss has torn: it is never synced, and counts as silence.
+        """
+        counter = (read_object(self.storage, self.path) or {}).get(self.counted_as or "")
+        return counter if isinstance(counter, int) else None
+
+    def _encoded(self) -> bytes:
+        counted = {} if self.counted_as is None else {self.counted_as: self.count}
+        return json.dumps(self.says | counted).encode()
 
 
-def read_field(storage: Storage, path: str, field: str) -> object:
-    """A field of a small object of this kind; None where there is none, or it is torn. Raises StorageError."""
+def read_object(storage: Storage, path: str) -> Mapping[str, Any] | None:
+    """What a small object of JSON says; None where there is none, or it is torn. Raises StorageError."""
     try:
-        return json.loads(storage.get(path))[field]
-    except (ObjectNotFoundError, ValueError, KeyError, TypeError):
+        found = json.loads(storage.get(path))
+    except (ObjectNotFoundError, ValueError):
         return None
+    return found if isinstance(found, dict) else None
 
 
 S = TypeVar("S")

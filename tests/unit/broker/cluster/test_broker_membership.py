@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from support.logs import FakeClock, memory_lake, open_lake
 
-from tidelog.broker.cluster.leases import BrokerLeases
+from tidelog.broker.cluster.leases import lease_of
 from tidelog.broker.cluster.links import Link
 from tidelog.broker.cluster.membership import ANY_ID, LISTED_S, LOOK_EVERY_S, BrokerMembership
 from tidelog.cluster.cluster_log import ClusterLog
@@ -277,7 +277,7 @@ def test_a_broker_that_left_is_gone_at_once_and_stays_away(world):
     world.run(10)
     assert world.states()[3] is BrokerState.GONE
     assert one.nodes == [1, 2]
-    assert BrokerLeases(world.storage).counter(leaves.member.me.registration) is None
+    assert lease_of(world.storage, leaves.member.me).seen() is None
 
 
 def test_the_last_broker_that_drains_goes_on_serving(world):
@@ -295,12 +295,12 @@ def test_an_unregistered_broker_that_lives_registers_again(world):
 
 def test_a_process_that_answers_nobody_beats_no_more(world):
     [alone] = [world.machine(1).start()]
-    leases = BrokerLeases(world.storage)
-    before = leases.counter(alone.member.me.registration)
+    lease = lease_of(world.storage, alone.member.me)
+    before = lease.seen()
     for _ in range(20):
         world.clock.pass_s(1)
         alone.member.step(alone.reached, beats=False)
-    assert leases.counter(alone.member.me.registration) == before
+    assert lease.seen() == before
     alone.member.step(alone.reached)
     assert alone.member.due_s() > world.clock.elapsed_s()
 
@@ -309,7 +309,7 @@ def test_leases_of_the_dead_are_cleared_away(world):
     one, _, killed = world.three()
     killed.up = False
     world.run(5, lambda: one.nodes == [1, 2])
-    assert BrokerLeases(world.storage).counter(killed.member.me.registration) is None
+    assert lease_of(world.storage, killed.member.me).seen() is None
 
 
 def test_racks_are_in_the_view(world):

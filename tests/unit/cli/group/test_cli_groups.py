@@ -240,7 +240,9 @@ def members_live(address, monkeypatch):
     def sleep(clock, seconds):
         with open_lake(address) as lake:
             for member in ("m", "n"):
-                Leases(lake.storage).renew("busy", member, next(beats))
+                lease = Leases(lake.storage).of_member("busy", member)
+                lease.count = next(beats)
+                lease.renew()
 
     monkeypatch.setattr(SystemClock, "sleep", sleep)
 

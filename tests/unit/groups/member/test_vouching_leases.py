@@ -18,12 +18,12 @@ def test_a_member_without_a_lease_has_the_brokers(leases: Leases) -> None:
     assert leases.counter("g", "kafka") is None
     leases.vouch("g", 7)
     assert leases.counter("g", "kafka") is None  # it has not shown life yet
-    leases.renew_broker(7, 41)
+    leases.of_broker(7, 40).renew()
     assert leases.counter("g", "kafka") == 41
     assert leases.counter("h", "kafka") is None
-    assert leases.own_counter("g", "kafka") is None
-    leases.renew("g", "native", 3)
-    assert leases.counter("g", "native") == 3
+    assert leases.of_member("g", "kafka").seen() is None
+    leases.of_member("g", "native").renew()
+    assert leases.counter("g", "native") == 1
 
 
 def test_a_broker_ends_its_own_vouching_only(leases: Leases) -> None:
@@ -43,8 +43,9 @@ def test_a_native_leader_evicts_kafkas_members_when_their_broker_falls_silent(vo
     kafka = Member("kafka", "c", "/h", 10_000, 10_000, world.state.members[world.state.leader].protocols)
     world.log.decide("g", lambda view: join(view, "g", kafka, known=False, now_ms=0))
     world.leases.vouch("g", 7)
-    for beat in range(30):
+    broker = world.leases.of_broker(7)
+    for _ in range(30):
         if vouched:
-            world.leases.renew_broker(7, beat)
+            broker.renew()
         world.run(1)
     assert ("kafka" in world.state.members) is vouched
