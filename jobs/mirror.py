@@ -16,7 +16,7 @@ from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import print_json, say
 from tidelog.jobs.on_spark.copying import SparkCopier
 from tidelog.mirror.adoption import adopt
-from tidelog.mirror.lease import Lease
+from tidelog.mirror.lease import FollowerLease
 from tidelog.mirror.mirror import Mirror
 from tidelog.spark.session import session as spark_session
 
@@ -37,7 +37,7 @@ def mirror(
     wanted = topic_pattern(topics)
     with Stop() as stop, lakes.open_source(call) as source, lakes.open_follower(call) as follower:
         adopt(source, follower)
-        with Lease(follower.storage, follower.clock, follower.ids.new()) as lease:
+        with FollowerLease(follower.storage, follower.clock, follower.ids.new()) as lease:
             spark = spark_session("tidelog mirror", delta=False)
             copier = SparkCopier(spark, source, follower)
             copying = Mirror(source, follower, wanted=wanted, lease=lease, copier=copier)

@@ -15,7 +15,7 @@ from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 from tidelog.mirror.adoption import adopt
-from tidelog.mirror.lease import Lease
+from tidelog.mirror.lease import FollowerLease
 from tidelog.mirror.mirror import Mirror
 from tidelog.retention.maintenance import maintain
 from tidelog.transactions.manager import TransactionManager
@@ -126,7 +126,7 @@ def mirror(source: str, follower: str) -> None:
     """A mirror, until it is killed."""
     with Lake(source, create=False) as ours, Lake(follower, may_change_follower=True) as theirs:
         adopt(ours, theirs)
-        with Lease(theirs.storage, theirs.clock, theirs.ids.new()) as lease:
+        with FollowerLease(theirs.storage, theirs.clock, theirs.ids.new()) as lease:
             Mirror(ours, theirs, lease=lease).run(threading.Event().wait)
 
 

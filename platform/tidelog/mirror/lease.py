@@ -8,17 +8,17 @@ journal of its round carries its own number.
 
 import os
 import socket
-import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-import orjson
-
 from tidelog.log.base.clock import Clock
-from tidelog.log.base.errors import LakeFollowsError, ObjectNotFoundError, StorageError
+from tidelog.log.base.errors import LakeFollowsError, StorageError
 from tidelog.log.delta.layout import MIRROR_FOLDER
+from tidelog.log.storage.lease_keeper import KeptLease, LeaseKeeper, process_keeper
+from tidelog.log.storage.leases import Lease, SilenceTimers, read_object
 from tidelog.log.storage.port import Storage
 
 LEASES: Final = f"{MIRROR_FOLDER}/leases"
@@ -32,37 +32,36 @@ class FollowerTakenError(LakeFollowsError):
     """Another mirror writes to the follower."""
 
 
-class Lease:
+class FollowerLease:
     """A mirror's right to write to a follower, for the time of a `with` block.
 
     Entering waits for a mirror that is silent, up to `LASTS_S`. Raises `FollowerTakenError` while another one lives,
     `StorageError`.
     """
 
-    def __init__(self, storage: Storage, clock: Clock, run: str) -> None:
+    def __init__(self, storage: Storage, clock: Clock, run: str, keeper: LeaseKeeper | None = None) -> None:
         self._storage = storage
         self._clock = clock
         self._place = _place()
-        self._body = {"run": run, "host": socket.gethostname(), "process": os.getpid(), "place": self._place}
-        self._count = 0
+        self._says = {"run": run, "host": socket.gethostname(), "process": os.getpid(), "place": self._place}
         self._lost = False
         self.number = 0
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._lease = self._of(0)
+        self._keeper = keeper
+        self._kept: KeptLease | None = None
 
     def __enter__(self) -> Self:
         self._take()
-        self._thread = threading.Thread(target=self._keep, name="tidelog-mirror-lease", daemon=True)
-        self._thread.start()
+        keeper = self._keeper or process_keeper()
+        self._kept = keeper.keep(f"the lease of the follower {self._storage.uri}", self._renew, RENEWED_EVERY_S)
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
+        if self._kept is not None:
+            self._kept.stop()
         with suppress(StorageError, FollowerTakenError):
             self.require()
-            self._put(released=True)
+            self._release()
 
     def require(self, *, look: bool = True) -> None:
         """Raise `FollowerTakenError` when another mirror has taken the follower meanwhile; `StorageError`.
@@ -79,34 +78,33 @@ class Lease:
 
     def _take(self) -> None:
         while True:
-            number = max(self._numbers(), default=0)
-            if number:
-                self._wait(number)
-            self.number = number + 1
-            if self._storage.put_if_absent(self._path(self.number), self._encoded()) or self._is_ours():
-                for old in self._numbers():
-                    if old < self.number:
-                        self._storage.delete(self._path(old))
+            newest = max(self._numbers(), default=0)
+            if newest:
+                self._wait(newest)
+            self.number = newest + 1
+            self._lease = self._of(self.number)
+            if self._lease.take() or self._is_ours():
+                for number in self._numbers():
+                    if number < self.number:
+                        self._of(number).release()
                 return
 
     def _wait(self, number: int) -> None:
         """Wait until the newest lease is up. Raises `FollowerTakenError` when it is renewed."""
-        first = self._read(number)
-        until_s = self._clock.elapsed_s() + LASTS_S
-        while first is not None and not first.get("released") and not self._is_gone(first):
-            if self._clock.elapsed_s() >= until_s:
-                return
-            self._clock.sleep(_LOOK_S)
-            found = self._read(number)
-            if found is not None and found != first and not found.get("released"):
+        timers: SilenceTimers[object] = SilenceTimers()
+        first = found = self._read(number)
+        while found is not None and not found.get("released"):
+            if found != first:
                 raise FollowerTakenError(
                     f"Another mirror writes to the follower {self._storage.uri}: process {found.get('process')} on"
                     f" {found.get('host')}. One is enough, and it goes on by itself. To replace it, stop it first."
                 )
-            if found is None or found.get("released"):
+            if self._is_gone(found) or timers.look("mirror", found, LASTS_S, self._clock.elapsed_s()):
                 return
+            self._clock.sleep(_LOOK_S)
+            found = self._read(number)
 
-    def _is_gone(self, body: dict[str, Any]) -> bool:
+    def _is_gone(self, body: Mapping[str, Any]) -> bool:
         """Whether a lease's process ran on this machine, and runs no more."""
         if self._place is None or body.get("place") != self._place:
             return False
@@ -118,41 +116,36 @@ class Lease:
             return False
         return False
 
-    def _keep(self) -> None:
-        while not self._ended.wait(RENEWED_EVERY_S):
-            with suppress(StorageError):
-                try:
-                    self.require()
-                except FollowerTakenError:
-                    return
-                self._put()
-
     def _is_ours(self) -> bool:
         """Whether the store repeated our own call, and so said that it is taken."""
         found = self._read(self.number)
-        return found is not None and found.get("run") == self._body["run"]
+        return found is not None and found.get("run") == self._says["run"]
 
-    def _put(self, *, released: bool = False) -> None:
-        self._count += 1
-        self._storage.put(self._path(self.number), self._encoded(released=released))
+    def _renew(self) -> None:
+        if not self._lost:
+            with suppress(FollowerTakenError):  # which the next round of the mirror raises
+                self.require()
+                self._lease.renew()
 
-    def _encoded(self, *, released: bool = False) -> bytes:
-        return orjson.dumps(self._body | {"count": self._count, "released": released})
+    def _release(self) -> None:
+        """Say that the next mirror needs not wait."""
+        self._lease.says["released"] = True
+        self._lease.renew()
 
-    def _read(self, number: int) -> dict[str, Any] | None:
-        try:
-            found = orjson.loads(self._storage.get(self._path(number)))
-        except (ObjectNotFoundError, ValueError):
-            return None
-        return found if isinstance(found, dict) else None
+    def _of(self, number: int) -> Lease:
+        return Lease(self._storage, _path(number), {**self._says, "released": False}, counted_as="count")
+
+    def _read(self, number: int) -> Mapping[str, Any] | None:
+        return read_object(self._storage, _path(number))
 
     def _numbers(self) -> list[int]:
         """The numbers of the leases there are, in order."""
         names = [o.path.rpartition("/")[2] for o in self._storage.list_after(LEASES)]
         return sorted(int(name) for name in names if name.isdigit())
 
-    def _path(self, number: int) -> str:
-        return f"{LEASES}/{number:010d}"
+
+def _path(number: int) -> str:
+    return f"{LEASES}/{number:010d}"
 
 
 def _place() -> str | None:

@@ -31,7 +31,7 @@ from tidelog.mirror.divergence import DivergedError, Divergence
 from tidelog.mirror.entries import ShippedEntry, needed_files, read_entry
 from tidelog.mirror.follower_log import divergence, head_of, put_entries
 from tidelog.mirror.follower_upkeep import FollowerUpkeep
-from tidelog.mirror.lease import Lease
+from tidelog.mirror.lease import FollowerLease
 from tidelog.mirror.plan import RoundPlan, Ship, SourceHead, TableStart, begins, known_up_to, plan_round
 from tidelog.mirror.source_log import PassedEntryError, SourceLog
 from tidelog.mirror.source_tables import SourceTables
@@ -86,7 +86,7 @@ class Mirror:
         bytes_per_s: float | None = None,
         discard: bool = False,
         promoting: bool = False,
-        lease: Lease | None = None,
+        lease: FollowerLease | None = None,
         copier: Copier | None = None,
     ) -> None:
         self._source = source

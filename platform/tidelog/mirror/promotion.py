@@ -15,7 +15,7 @@ from tidelog.log.lake import Lake
 from tidelog.mirror import round_journal
 from tidelog.mirror.cutting import note_promotion
 from tidelog.mirror.follower_log import head_of
-from tidelog.mirror.lease import FollowerTakenError, Lease
+from tidelog.mirror.lease import FollowerLease, FollowerTakenError
 from tidelog.mirror.mirror import Mirror
 from tidelog.mirror.tables import rank
 from tidelog.operations.mirrors import read_status
@@ -85,7 +85,7 @@ def _promote(
     follower: Lake,
     source: Lake | None,
     follows: Follows,
-    lease: Lease,
+    lease: FollowerLease,
     *,
     force: bool,
     said: Callable[[str], None],
@@ -137,16 +137,16 @@ def _require_whole(follower: Lake, *, force: bool) -> None:
     )
 
 
-def _take(follower: Lake, ends: ExitStack) -> Lease:
+def _take(follower: Lake, ends: ExitStack) -> FollowerLease:
     """Keep mirrors off the follower until `ends`; one that lives finds the flag within 2 s, and is waited for."""
     while True:
         try:
-            return ends.enter_context(Lease(follower.storage, follower.clock, follower.ids.new()))
+            return ends.enter_context(FollowerLease(follower.storage, follower.clock, follower.ids.new()))
         except FollowerTakenError:
             follower.clock.sleep(_PAUSE_S)
 
 
-def _last_rounds(source: Lake, follower: Lake, lease: Lease) -> None:
+def _last_rounds(source: Lake, follower: Lake, lease: FollowerLease) -> None:
     source.follow(Follows(follower.uri))
     source.clock.sleep(LOOK_EVERY_S + 1)  # by then every program that has the source open knows
     mirror = Mirror(source, follower, promoting=True, lease=lease)

@@ -13,7 +13,7 @@ from tidelog.log.delta.layout import MIRROR_FOLDER
 from tidelog.log.storage.port import Storage
 from tidelog.mirror import lease as leases
 from tidelog.mirror import round_journal
-from tidelog.mirror.lease import LASTS_S, LEASES, FollowerTakenError, Lease
+from tidelog.mirror.lease import LASTS_S, LEASES, FollowerLease, FollowerTakenError
 from tidelog.mirror.promotion import promote
 from tidelog.mirror.round_journal import JournalEntry
 
@@ -23,15 +23,28 @@ class Renewing(FakeClock):
 
     def __init__(self) -> None:
         super().__init__()
-        self.renewed: Lease | None = None
+        self.renewed: FollowerLease | None = None
         self.until_s = float("inf")
 
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds)
         if self.renewed is not None and self.elapsed_s() < self.until_s:
-            self.renewed._put()
+            self.renewed._lease.renew()
         elif self.renewed is not None:
-            self.renewed._put(released=True)
+            self.renewed._release()
+
+
+class Frozen(Renewing):
+    """Such a clock, in whose first sleep both mirrors are frozen."""
+
+    frozen_s = 2 * LASTS_S
+
+    def sleep(self, seconds: float) -> None:
+        if self.frozen_s:
+            self.pass_s(self.frozen_s)
+            self.frozen_s = 0.0
+        else:
+            super().sleep(seconds)
 
 
 @contextmanager
@@ -49,20 +62,30 @@ def held(storage: Storage) -> list[str]:
 def test_a_second_mirror_is_refused_while_the_first_one_renews() -> None:
     clock = Renewing()
     store = empty_store(clock)
-    with Lease(store, clock, "first") as first:
+    with FollowerLease(store, clock, "first") as first:
         clock.renewed = first
         with pytest.raises(FollowerTakenError, match=rf"process {os.getpid()} on .* To replace it, stop it first"):
-            Lease(store, clock, "second").__enter__()
+            FollowerLease(store, clock, "second").__enter__()
+        first.require()
+
+
+def test_a_mirror_that_was_frozen_itself_watches_on() -> None:
+    clock = Frozen()
+    store = empty_store(clock)
+    with FollowerLease(store, clock, "first") as first:
+        clock.renewed = first
+        with pytest.raises(FollowerTakenError, match="Another mirror writes to the follower"):
+            FollowerLease(store, clock, "second").__enter__()
         first.require()
 
 
 def test_a_lease_that_is_given_back_is_taken_at_once() -> None:
     clock = FakeClock()
     store = empty_store(clock)
-    with Lease(store, clock, "first"):
+    with FollowerLease(store, clock, "first"):
         pass
     before = clock.elapsed_s()
-    with Lease(store, clock, "second") as second:
+    with FollowerLease(store, clock, "second") as second:
         assert (second.number, clock.elapsed_s()) == (2, before)
         assert held(store) == [f"{LEASES}/0000000002"]
 
@@ -71,15 +94,14 @@ def test_a_silent_lease_is_taken_and_its_mirror_learns_it(monkeypatch: pytest.Mo
     clock = FakeClock()
     store = empty_store(clock)
     with elsewhere(monkeypatch):
-        first = Lease(store, clock, "first")
+        first = FollowerLease(store, clock, "first")
         first._take()
     before = clock.elapsed_s()
-    with Lease(store, clock, "second") as second:
+    with FollowerLease(store, clock, "second") as second:
         assert clock.elapsed_s() - before >= LASTS_S
         with pytest.raises(FollowerTakenError, match="Another mirror has taken the follower"):
             first.require()
         second.require()
-        first._ended.set()
         first.__exit__()  # gives back nothing that is not its own
         second.require()
         assert held(store) == [f"{LEASES}/0000000002"]
@@ -95,7 +117,7 @@ def test_a_lease_of_a_dead_process_of_this_machine_is_taken_at_once() -> None:
     body = {"run": "dead", "host": "here", "process": child, "place": leases._place(), "count": 3, "released": False}
     store.put(f"{LEASES}/0000000007", orjson.dumps(body))
     before = clock.elapsed_s()
-    with Lease(store, clock, "next") as lease:
+    with FollowerLease(store, clock, "next") as lease:
         assert (lease.number, clock.elapsed_s()) == (8, before)
 
 
@@ -103,7 +125,7 @@ def test_a_mirror_that_lost_its_lease_ships_no_decisions() -> None:
     pair = Pair()
     pair.lake().create_topic("orders", 1)
     with pair.mirror() as idle:
-        lease = Lease(pair.follower, pair.clock, idle.run_id)
+        lease = FollowerLease(pair.follower, pair.clock, idle.run_id)
         lease._take()
     with pair.mirror(lease=lease) as mirror:
         pair.follower.put(f"{LEASES}/0000000002", b"{}")
@@ -127,7 +149,7 @@ def test_a_promotion_waits_for_a_mirror_that_lives_and_for_no_dead_one() -> None
     pair = Pair(empty_store(clock, "source"), clock)
     pair.lake().create_topic("orders", 1)
     pair.ship()
-    with Lease(pair.follower, clock, "alive") as alive:
+    with FollowerLease(pair.follower, clock, "alive") as alive:
         clock.renewed = alive
         clock.until_s = clock.elapsed_s() + 12 * LASTS_S
         done = promote(pair.copy(to_promote=True), None)

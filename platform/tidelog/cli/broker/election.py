@@ -5,13 +5,14 @@ object. It is no lock: for a moment two may take the turn, which maintenance all
 """
 
 import logging
-import threading
 from types import TracebackType
 from typing import Final, Self
 
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import StorageError
 from tidelog.log.delta import layout
+from tidelog.log.storage.lease_keeper import KeptLease, LeaseKeeper, process_keeper
+from tidelog.log.storage.leases import Lease
 from tidelog.log.storage.port import Storage
 
 logger = logging.getLogger(__name__)
@@ -23,50 +24,44 @@ _EVERY_S: Final = 15.0
 
 
 class MaintainerElection:
-    """One maintainer's candidacy among those of a lake. As a context manager it keeps it in the background."""
+    """One maintainer's candidacy among those of a lake. As a context manager it is kept in the background."""
 
-    def __init__(self, storage: Storage, clock: Clock, ids: Ids) -> None:
+    def __init__(self, storage: Storage, clock: Clock, ids: Ids, keeper: LeaseKeeper | None = None) -> None:
         self._storage = storage
         self.name = f"{clock.now_ms():015d}-{ids.new()}"
-        self._path = f"{FOLDER}/{self.name}"
+        self._lease = Lease(storage, f"{FOLDER}/{self.name}", counted_as=None)
         self._had = False
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="tidelog-turn", daemon=True)
+        self._keeper = keeper
+        self._kept: KeptLease | None = None
 
     def __enter__(self) -> Self:
         self.show()
-        self._thread.start()
+        keeper = self._keeper or process_keeper()
+        self._kept = keeper.keep(f"the candidacy of maintainer {self.name}", self.show, _EVERY_S)
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join()
+        if self._kept is not None:
+            self._kept.stop()
         try:
-            self._storage.delete(self._path)
+            self._lease.release()
         except StorageError:
             return  # it expires
 
     def show(self) -> None:
         """Write a heartbeat. Raises `StorageError`."""
-        self._storage.put(self._path, b"{}")
+        self._lease.renew()
 
     def is_elected(self) -> bool:
         """Whether this one is elected. Deletes what maintainers have left that are gone. Raises `StorageError`."""
         self.show()
         found = {info.path: info.modified_ms for info in self._storage.list_after(FOLDER)}
-        now_ms = found.get(self._path, 0)
+        now_ms = found.get(self._lease.path, 0)
         silent = [path for path, shown_ms in found.items() if now_ms - shown_ms > SILENT_MS]
         for path in silent:
             self._storage.delete(path)
-        mine = min(found.keys() - silent, default=self._path) == self._path
+        mine = min(found.keys() - silent, default=self._lease.path) == self._lease.path
         if mine != self._had:
             logger.info("Maintenance is %s", "this one's turn" if mine else "another one's turn")
         self._had = mine
         return mine
-
-    def _keep(self) -> None:
-        while not self._ended.wait(_EVERY_S):
-            try:
-                self.show()
-            except StorageError as e:
-                logger.warning("No heartbeat could be stored: %s", e)

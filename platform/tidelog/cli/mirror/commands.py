@@ -74,13 +74,13 @@ def _follow(
 ) -> None:
     """Have a lake follow another one until stopped, or ship what is there now."""
     from tidelog.mirror.adoption import adopt
-    from tidelog.mirror.lease import Lease
+    from tidelog.mirror.lease import FollowerLease
     from tidelog.mirror.mirror import Mirror
 
     wanted, rate = topic_pattern(topics), bytes_per_s(limit)
     with Stop() as stop, lakes.open_source(call) as source, lakes.open_follower(call) as follower, ExitStack() as ends:
         adopt(source, follower)
-        lease = ends.enter_context(Lease(follower.storage, follower.clock, follower.ids.new()))
+        lease = ends.enter_context(FollowerLease(follower.storage, follower.clock, follower.ids.new()))
         mirror = Mirror(source, follower, wanted=wanted, bytes_per_s=rate, discard=discard_diverged, lease=lease)
 
         if not once:

@@ -4,10 +4,11 @@ A hold is an object `_tidelog/holds/<id>` that its job overwrites again and agai
 and the files that any kept version names are never deleted. Whether it is valid follows from the store's own times.
 """
 
-import logging
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import TracebackType
 from typing import Self
 
@@ -15,12 +16,11 @@ import orjson
 
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import ContendedLogError, ObjectNotFoundError, StorageError
-from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.delta import layout
 from tidelog.log.door.commit_loop import SMALLEST_MIN_AGE_S
+from tidelog.log.storage.lease_keeper import KeptLease, LeaseKeeper, process_keeper
+from tidelog.log.storage.leases import Lease
 from tidelog.log.storage.port import ObjectInfo, Storage
-
-logger = logging.getLogger(__name__)
 
 # A hold's time to live without being renewed: longer than a process is frozen when all is well.
 LASTS_MS = 120_000
@@ -90,8 +90,7 @@ def abandoned(holds: Iterable[Hold], store_now_ms: int) -> list[str]:
 
 @dataclass(slots=True)
 class _Held:
-    path: str
-    folder: str
+    lease: Lease
     version: int
     renewed_s: float
 
@@ -108,21 +107,19 @@ class Holder:
     ids: Ids
     by: str
     lasts_ms: int = LASTS_MS
+    keeper: LeaseKeeper | None = None
     _held: dict[str, _Held] = field(default_factory=dict)
-    _lock: threading.RLock = field(default_factory=threading.RLock)
-    _ended: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-    _rounds: Rounds = field(default_factory=lambda: Rounds(logger, "Renewing holds"))
+    _taking: threading.Lock = field(default_factory=threading.Lock)
+    _kept: KeptLease | None = None
 
     def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self._keep, name="tidelog-holds", daemon=True)
-        self._thread.start()
+        keeper = self.keeper or process_keeper()
+        self._kept = keeper.keep(f"the holds of {self.by}", self.renew, self.lasts_ms / 1000 / RENEWALS)
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
+        if self._kept is not None:
+            self._kept.stop()
         self.release()
 
     def hold(self, folder: str, look: Callable[[], int]) -> int:
@@ -130,20 +127,22 @@ class Holder:
 
         `look` looks for the head and returns its version. Raises `ContendedLogError` when the store is too slow.
         """
-        with self._lock:
+        with self._taking:
             held = self._held.get(folder)
             if held is not None:
                 return held.version
             path = f"{folder}/{layout.HOLDS_FOLDER}/{self.ids.new()}"
+            says = {"version": -1, "lasts_ms": self.lasts_ms, "by": self.by}
+            lease = Lease(self.storage, path, says, counted_as=None)
             for _ in range(_MOST_TRIES):
                 began_s = self.clock.elapsed_s()
-                version = look()
-                self._put(path, version)
+                lease.says["version"] = version = look()
+                lease.renew()
                 # A trimmer that passes an entry from after our look lists the holds 10 s after it, at the earliest.
                 if self.clock.elapsed_s() - began_s <= SMALLEST_MIN_AGE_S / 2:
-                    self._held[folder] = _Held(path, folder, version, began_s)
+                    self._held[folder] = _Held(lease, version, began_s)
                     return version
-            self.storage.delete(path)
+            lease.release()
             raise ContendedLogError(
                 f"No hold on {folder} could be had: the store took more than {SMALLEST_MIN_AGE_S / 2:g} s each time,"
                 " and entries may be trimmed meanwhile. Try again when it answers faster."
@@ -152,7 +151,7 @@ class Holder:
     def path(self, folder: str) -> str | None:
         """The object that holds a log; None without one."""
         held = self._held.get(folder)
-        return None if held is None else held.path
+        return None if held is None else held.lease.path
 
     def store_ms(self, folder: str) -> int | None:
         """When the hold on a log was last renewed, by the store's clock (ms since the epoch); None without one."""
@@ -160,40 +159,36 @@ class Holder:
         if held is None:
             return None
         infos = self.storage.list_after(f"{folder}/{layout.HOLDS_FOLDER}")
-        return next((info.modified_ms for info in infos if info.path == held.path), None)
+        return next((info.modified_ms for info in infos if info.path == held.lease.path), None)
 
     def is_valid(self, folder: str) -> bool:
         """Whether the hold on a log was renewed in time, by this machine's clock."""
         held = self._held.get(folder)
-        return held is not None and (self.clock.elapsed_s() - held.renewed_s) * 1000 <= self.lasts_ms
+        return held is not None and self._in_time(held)
 
     def renew(self) -> None:
-        """Renew every hold. Raises `StorageError`."""
-        for held in list(self._held.values()):
+        """Renew every hold, first what was renewed the longest ago. Raises `StorageError` once all have been tried."""
+        error: StorageError | None = None
+        for held in sorted(self._held.values(), key=attrgetter("renewed_s")):
             began_s = self.clock.elapsed_s()
-            with self._lock:
-                if held.folder in self._held and self.is_valid(held.folder):  # a late one protects nothing any more
-                    self._put(held.path, held.version)
+            if self._in_time(held):  # a late one protects nothing any more
+                try:
+                    held.lease.renew()
                     held.renewed_s = began_s
+                except StorageError as e:
+                    error = e
+        if error is not None:
+            raise error
 
     def release(self) -> None:
         """Give every hold back. Those that a failing store keeps expire."""
-        with self._lock:
-            for folder, held in list(self._held.items()):
-                del self._held[folder]
-                try:
-                    self.storage.delete(held.path)
-                except StorageError:
-                    continue  # it is valid for `lasts_ms` at most
+        for folder, held in list(self._held.items()):
+            del self._held[folder]
+            with suppress(StorageError):  # it is valid for `lasts_ms` at most
+                held.lease.release()
 
-    def _put(self, path: str, version: int) -> None:
-        body = {"version": version, "lasts_ms": self.lasts_ms, "by": self.by}
-        self.storage.put(path, orjson.dumps(body))
-
-    def _keep(self) -> None:
-        while not self._ended.wait(self.lasts_ms / 1000 / RENEWALS):
-            with self._rounds.round():  # the next one comes soon, and `is_valid` says the rest
-                self.renew()
+    def _in_time(self, held: _Held) -> bool:
+        return (self.clock.elapsed_s() - held.renewed_s) * 1000 <= self.lasts_ms
 
 
 class NullHolder(Holder):

@@ -1,5 +1,6 @@
 """Holds: what a running job needs stays, by the store's times, and a job that is gone holds nothing for long."""
 
+import threading
 from collections.abc import Callable
 
 import orjson
@@ -123,15 +124,62 @@ def test_a_hold_that_nobody_understands_holds_everything_for_a_while(body: bytes
 
 def test_in_the_background_a_job_renews_its_holds() -> None:
     _, storage, clock = memory_lake()
-    renewed = []
+    renewed: list[str] = []
+    often = threading.Event()
+
+    def hook(method: str, path: str, phase: str) -> None:
+        if (method, phase) == ("put", "after"):
+            renewed.append(path)
+            if len(renewed) == 4:
+                often.set()
+
     with Holder(storage, clock, CountingIds(), "merge", lasts_ms=20) as holder:
-        storage.hook = lambda method, path, phase: renewed.append(path) if method == "put" else None
+        storage.hook = hook
         holder.hold("t", lambda: 3)
-        waits = iter(range(10_000))
-        while len(renewed) < 6 and next(waits, None) is not None:
-            holder._ended.wait(0.001)
-    assert renewed[:6] == [f"{FOLDER}/00000000-0000-4000-8000-000000000001"] * 6
+        assert often.wait(60)
+    assert set(renewed) == {f"{FOLDER}/00000000-0000-4000-8000-000000000001"}
     assert read_holds(storage, "t") == []
+
+
+def test_a_hold_that_can_not_be_renewed_keeps_no_other_from_it() -> None:
+    holder, storage, clock = job()
+    for folder in ("t", "u", "v"):
+        holder.hold(folder, lambda: 3)
+    clock.pass_s(50)
+
+    def hook(method: str, path: str, phase: str) -> None:
+        if (method, phase) == ("put", "before") and path.startswith("u/"):
+            raise StorageUnavailableError("away")
+
+    storage.hook = hook
+    with pytest.raises(StorageUnavailableError, match="away"):
+        holder.renew()
+    clock.pass_s(LASTS_MS / 1000 - 40)
+    assert [holder.is_valid(folder) for folder in ("t", "u", "v")] == [True, False, True]
+
+
+def test_what_was_renewed_the_longest_ago_comes_first() -> None:
+    holder, storage, clock = job()
+    for folder in ("t", "u", "v"):
+        clock.pass_s(1)
+        holder.hold(folder, lambda: 3)
+    clock.pass_s(10)
+    seen: list[str] = []
+    away = {"v"}
+
+    def hook(method: str, path: str, phase: str) -> None:
+        if (method, phase) == ("put", "before"):
+            seen.append(path[0])
+            if path[0] in away:
+                raise StorageUnavailableError("away")
+
+    storage.hook = hook
+    with pytest.raises(StorageUnavailableError):
+        holder.renew()
+    away.clear()
+    seen.clear()
+    holder.renew()
+    assert seen == ["v", "t", "u"]
 
 
 # --- what a trim makes of it -------------------------------------------------------------------------------
