@@ -84,7 +84,8 @@ class Scheduler:
         self._yield()
 
     def block(self) -> None:
-        """Wait until an actor calls `wake`."""
+        """Wait until an actor calls `wake`. Raises `Crashed` as `pause` does."""
+        self.require_alive()
         self._yield()
 
     def wake(self, actor: Actor, delay: float = 0.0) -> None:
@@ -203,6 +204,29 @@ class SimLock:
         self.release()
 
 
+class SimCondition(SimLock):
+    """A condition whose waiters let the others run."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        super().__init__(scheduler, reentrant=True)
+        self._watchers: list[Actor] = []
+
+    def wait(self, timeout: float | None = None) -> None:
+        me = self._scheduler.current
+        self._watchers.append(me)
+        self.release()
+        # A process' clock has finer numbers than the scheduler: less than this might let no time pass at all.
+        self._scheduler.wait(None if timeout is None else max(timeout, 1e-6))
+        if me in self._watchers:
+            self._watchers.remove(me)
+        self.acquire()
+
+    def notify_all(self) -> None:
+        for waiter in self._watchers:
+            self._scheduler.wake(waiter)
+        self._watchers.clear()
+
+
 class SimThreading:
     """Stands for the module `threading` in a product's module."""
 
@@ -214,6 +238,9 @@ class SimThreading:
 
     def RLock(self) -> SimLock:  # noqa: N802 - the standard library's name
         return SimLock(self._scheduler, reentrant=True)
+
+    def Condition(self) -> SimCondition:  # noqa: N802 - the standard library's name
+        return SimCondition(self._scheduler)
 
 
 class SimExecutor(Executor):

@@ -6,12 +6,14 @@ from typing import Any
 
 import brokers_sim_bugs
 import groups_sim_bugs
+import leases_sim_bugs
 import pytest
 import registry_sim_bugs
 import sim_bugs
 import transactions_sim_bugs
 from brokers_sim_run import run_brokers
 from groups_sim_run import run_group
+from leases_sim_run import run_leases
 from registry_sim_run import run_registries
 from sim_run import run
 from sim_running import Planted
@@ -23,6 +25,7 @@ SIMULATIONS: dict[str, tuple[Callable[..., Any], dict[str, Planted]]] = {
     "transactions": (run_transactions, transactions_sim_bugs.BUGS),
     "brokers": (run_brokers, brokers_sim_bugs.BUGS),
     "registries": (run_registries, registry_sim_bugs.BUGS),
+    "leases": (run_leases, leases_sim_bugs.BUGS),
 }
 # How many seeds may be run to find a bug.
 ENOUGH = 1_000
@@ -50,6 +53,9 @@ FOUND_BY = {
     "frees_ids_with_their_schemas": 13,
     "goes_on_after_a_long_sleep": 25,
     "misses_tombstones": 17,
+    "renews_too_late": 0,
+    "waits_for_a_store_that_hangs": 3,
+    "gives_a_lease_up_after_an_error": 1,
 }
 
 
