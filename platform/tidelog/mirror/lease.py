@@ -84,10 +84,13 @@ class FollowerLease:
             self.number = newest + 1
             self._lease = self._of(self.number)
             if self._lease.take() or self._is_ours():
-                for number in self._numbers():
+                numbers = self._numbers()
+                for number in numbers:
                     if number < self.number:
                         self._of(number).release()
-                return
+                if numbers[-1:] == [self.number]:
+                    return
+                self._lease.release()  # it was frozen since it looked, and others have come and gone
 
     def _wait(self, number: int) -> None:
         """Wait until the newest lease is up. Raises `FollowerTakenError` when it is renewed."""

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import orjson
 import pytest
+from support.faults import FaultyStorage
 from support.logs import FakeClock
 from support.mirrored_lakes import Pair, empty_store
 
@@ -105,6 +106,20 @@ def test_a_silent_lease_is_taken_and_its_mirror_learns_it(monkeypatch: pytest.Mo
         first.__exit__()  # gives back nothing that is not its own
         second.require()
         assert held(store) == [f"{LEASES}/0000000002"]
+
+
+def test_a_mirror_that_was_frozen_before_it_took_a_lease_looks_again() -> None:
+    """Meanwhile another one had the number that it takes, and a third one has the follower."""
+    clock = FakeClock()
+    inner = empty_store(clock)
+
+    def hook(method: str, path: str, phase: str) -> None:
+        if (method, phase) == ("put_if_absent", "before") and path.endswith("1"):
+            inner.put(f"{LEASES}/0000000002", b'{"count": 1}')
+
+    with FollowerLease(FaultyStorage(inner, hook), clock, "frozen") as lease:
+        assert lease.number == 3
+        assert held(inner) == [f"{LEASES}/0000000003"]
 
 
 def test_a_lease_of_a_dead_process_of_this_machine_is_taken_at_once() -> None:
