@@ -15,7 +15,7 @@ from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import print_json, say
 from tidelog.jobs.on_spark.copying import SparkCopier
-from tidelog.mirror.adoption import adopt
+from tidelog.mirror.follower_setup import adopt
 from tidelog.mirror.lease import FollowerLease
 from tidelog.mirror.mirror import Mirror
 from tidelog.spark.session import session as spark_session

@@ -12,8 +12,8 @@ from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 from tidelog.log.storage import Storage
 from tidelog.mirror import copying
-from tidelog.mirror.adoption import adopt
 from tidelog.mirror.comparison import differences
+from tidelog.mirror.follower_setup import adopt
 from tidelog.mirror.mirror import Mirror
 from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import GroupIdentity, OffsetToCommit

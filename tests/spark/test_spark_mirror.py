@@ -13,8 +13,8 @@ from tidelog.jobs import mirror as mirror_job
 from tidelog.jobs.on_spark.copying import SparkCopier, shares
 from tidelog.log.base.errors import LakeFollowsError, MissingSegmentError
 from tidelog.log.lake import Lake
-from tidelog.mirror.adoption import adopt
 from tidelog.mirror.comparison import differences
+from tidelog.mirror.follower_setup import adopt
 from tidelog.mirror.mirror import Mirror
 
 

@@ -14,7 +14,7 @@ from tidelog.groups.store.adapters import GroupsAndTransactions, LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
-from tidelog.mirror.adoption import adopt
+from tidelog.mirror.follower_setup import adopt
 from tidelog.mirror.lease import FollowerLease
 from tidelog.mirror.mirror import Mirror
 from tidelog.retention.maintenance import maintain

@@ -10,8 +10,8 @@ from support.logs import FakeClock, memory_lake, open_lake, quiet
 
 from tidelog.log.lake import Lake
 from tidelog.log.storage import Storage
-from tidelog.mirror.adoption import adopt
 from tidelog.mirror.comparison import differences
+from tidelog.mirror.follower_setup import adopt
 from tidelog.mirror.mirror import Mirror
 
 Hook = Callable[[str, str, str], None]

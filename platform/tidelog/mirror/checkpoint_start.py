@@ -18,7 +18,7 @@ from tidelog.log.upkeep.background import LAG
 from tidelog.log.upkeep.holds import Holder
 from tidelog.mirror.copying import Copier
 from tidelog.mirror.follower_log import get_entry
-from tidelog.mirror.source_log import SourceLog
+from tidelog.mirror.source_logs import SourceLog
 
 _MOST_TRIES: Final = 5
 

@@ -34,7 +34,7 @@ from tidelog.log.upkeep.holds import held_version, read_holds
 from tidelog.log.upkeep.replaced_files import read_kept
 from tidelog.log.upkeep.topic_files import list_files, old_temporary_files
 from tidelog.log.upkeep.trim import Seen, trim
-from tidelog.mirror.entries import ShippedEntry
+from tidelog.mirror.plan import ShippedEntry
 from tidelog.retention.purge.plan import Facts, PurgePlan, Times, Waiting, kept_after, plan_files, plan_log
 from tidelog.transactions.rows import KIND, TransactionsFold
 

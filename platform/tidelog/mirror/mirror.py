@@ -23,19 +23,28 @@ from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Distant
 from tidelog.log.upkeep.holds import Holder
 from tidelog.mirror import round_journal
-from tidelog.mirror.adoption import require_follower
 from tidelog.mirror.checkpoint_start import CheckpointStart
 from tidelog.mirror.copying import Bandwidth, Copier
-from tidelog.mirror.cutting import cut_off, note_diverged, noted_diverged
 from tidelog.mirror.divergence import DivergedError, Divergence
-from tidelog.mirror.entries import ShippedEntry, needed_files, read_entry
 from tidelog.mirror.follower_log import divergence, head_of, put_entries
+from tidelog.mirror.follower_setup import require_follower
 from tidelog.mirror.follower_upkeep import FollowerUpkeep
 from tidelog.mirror.lease import FollowerLease
-from tidelog.mirror.plan import RoundPlan, Ship, SourceHead, TableStart, begins, known_up_to, plan_round
-from tidelog.mirror.source_log import PassedEntryError, SourceLog
-from tidelog.mirror.source_tables import SourceTables
+from tidelog.mirror.plan import (
+    RoundPlan,
+    Ship,
+    ShippedEntry,
+    SourceHead,
+    TableStart,
+    begins,
+    known_up_to,
+    needed_files,
+    plan_round,
+    read_entry,
+)
+from tidelog.mirror.source_logs import PassedEntryError, SourceLog, SourceTables
 from tidelog.mirror.tables import Rank
+from tidelog.mirror.truncation import cut_off, note_diverged, noted_diverged
 from tidelog.operations.mirrors import MirrorStatus, TableStatus, read_status, write_status
 from tidelog.transactions.rows import KIND, TransactionsFold
 
@@ -49,6 +58,7 @@ LAKES_EVERY_S: Final = 2.0
 # Pauses between looks that found nothing: from the first to the longest, on a local disk and at an object store.
 _PAUSES_S: Final = {False: (0.005, 0.05), True: (0.05, 1.0)}
 _DELAYS: Final = 1_000
+_ACCESS_ROOT: Final = "access.root"
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,9 +493,6 @@ class Mirror:
     def _say(self, problem: str = "", *, ended: bool = False, durable: bool = False) -> None:
         self.said = self.status(problem, ended=ended)
         write_status(self._follower.storage, self.said, durable=durable)
-
-
-_ACCESS_ROOT: Final = "access.root"
 
 
 class _StaleError(TidelogError):

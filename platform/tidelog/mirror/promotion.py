@@ -13,11 +13,11 @@ from tidelog.log.config.lake_file import LOOK_EVERY_S, Follows
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.mirror import round_journal
-from tidelog.mirror.cutting import note_promotion
 from tidelog.mirror.follower_log import head_of
 from tidelog.mirror.lease import FollowerLease, FollowerTakenError
 from tidelog.mirror.mirror import Mirror
 from tidelog.mirror.tables import rank
+from tidelog.mirror.truncation import note_promotion
 from tidelog.operations.mirrors import read_status
 from tidelog.transactions.roll_forward import complete
 from tidelog.transactions.transaction_log import TransactionLog

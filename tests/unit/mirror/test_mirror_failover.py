@@ -11,8 +11,8 @@ from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import RegisteredBroker
 from tidelog.log.base.errors import LakeFollowsError, ProducerFencedError, StorageError
 from tidelog.log.config.lake_file import Follows
-from tidelog.mirror.cutting import noted_diverged
 from tidelog.mirror.promotion import NotPromotedError, promote
+from tidelog.mirror.truncation import noted_diverged
 from tidelog.operations.mirrors import read_status
 from tidelog.transactions.ports import GroupIdentity
 

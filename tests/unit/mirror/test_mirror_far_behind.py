@@ -10,8 +10,8 @@ from support.transactions import SharedLake, copy
 from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
-from tidelog.mirror import plan, source_log
-from tidelog.mirror.source_log import PassedEntryError, SourceLog
+from tidelog.mirror import plan, source_logs
+from tidelog.mirror.source_logs import PassedEntryError, SourceLog
 
 KEPT = 3_000
 CONFIG = {"log.min.age.ms": "10000", "file.delete.delay.ms": "1000"}
@@ -20,8 +20,8 @@ HOUR_S = 3600
 
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_log, "MOST_KEPT_BYTES", KEPT)
-    monkeypatch.setattr(source_log, "MOST_AT_ONCE", 8)
+    monkeypatch.setattr(source_logs, "MOST_KEPT_BYTES", KEPT)
+    monkeypatch.setattr(source_logs, "MOST_AT_ONCE", 8)
 
 
 def fill(lake: Lake, *texts: str) -> None:

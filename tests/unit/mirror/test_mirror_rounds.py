@@ -11,7 +11,7 @@ from support.transactions import Process, SharedLake, copy, dies_before, offsets
 
 from tidelog.log.base.errors import LakeFollowsError
 from tidelog.log.config.lake_file import Follows
-from tidelog.mirror.source_tables import MOST_LOOKS
+from tidelog.mirror.source_logs import MOST_LOOKS
 from tidelog.operations.mirrors import read_status
 from tidelog.transactions.ports import GroupIdentity
 

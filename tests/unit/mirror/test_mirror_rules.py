@@ -8,11 +8,20 @@ from support.logs import FakeClock
 from tidelog.log.base.errors import CorruptLogError
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.delta.actions import CommitInfo, Entry, Txn, encode_entry
-from tidelog.mirror.adoption import NotItsFollowerError, Pair, require_adoptable
 from tidelog.mirror.copying import Bandwidth
 from tidelog.mirror.divergence import Divergence, first_difference
-from tidelog.mirror.entries import decisions, intent_files
-from tidelog.mirror.plan import MANY_ENTRIES, Ship, SourceHead, TableStart, known_up_to, markers, plan_round
+from tidelog.mirror.follower_setup import NotItsFollowerError, Pair, require_adoptable
+from tidelog.mirror.plan import (
+    MANY_ENTRIES,
+    Ship,
+    SourceHead,
+    TableStart,
+    decisions,
+    intent_files,
+    known_up_to,
+    markers,
+    plan_round,
+)
 from tidelog.mirror.round_journal import JournalEntry, decode, encode
 from tidelog.mirror.tables import Rank, rank
 

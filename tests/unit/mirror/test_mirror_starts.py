@@ -12,7 +12,7 @@ from support.rewrites import merge
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.lake import Lake
-from tidelog.mirror.adoption import NotItsFollowerError
+from tidelog.mirror.follower_setup import NotItsFollowerError
 from tidelog.operations.mirrors import read_status
 
 CONFIG = {"log.min.age.ms": "10000", "file.delete.delay.ms": "1000"}

@@ -73,7 +73,7 @@ def _follow(
     metrics_at: str | None,
 ) -> None:
     """Have a lake follow another one until stopped, or ship what is there now."""
-    from tidelog.mirror.adoption import adopt
+    from tidelog.mirror.follower_setup import adopt
     from tidelog.mirror.lease import FollowerLease
     from tidelog.mirror.mirror import Mirror
 

@@ -9,8 +9,8 @@ from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
 from tidelog.mirror.checkpoint_start import table_id
-from tidelog.mirror.cutting import note_diverged, written_beside
 from tidelog.mirror.tables import Rank, rank
+from tidelog.mirror.truncation import note_diverged, written_beside
 
 
 class NotItsFollowerError(TidelogError):
