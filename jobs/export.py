@@ -12,7 +12,6 @@ import typer
 from tidelog.commands.declare import program
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session, pairs
-from tidelog.commands.stopping import Stop
 from tidelog.jobs.transfer.columns import Forms
 from tidelog.jobs.transfer.export import (
     ExportTarget,
@@ -28,6 +27,7 @@ from tidelog.jobs.transfer.export import (
 from tidelog.jobs.transfer.options import EXIT_CODES, TransferOptions, When
 from tidelog.jobs.transfer.spark_errors import spark_failures_told
 from tidelog.log.upkeep.holds import Holder
+from tidelog.server.process.stopping import Stop
 from tidelog.spark import session as spark_session
 
 

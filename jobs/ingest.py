@@ -11,13 +11,13 @@ import typer
 
 from tidelog.commands.declare import program
 from tidelog.commands.options import Session, pairs
-from tidelog.commands.stopping import Stop
 from tidelog.jobs.transfer.ingest import IngestSource, as_records, check_source, read, write_batch, write_stream
 from tidelog.jobs.transfer.options import EXIT_CODES, TransferOptions
 from tidelog.jobs.transfer.records import RecordExpressions
 from tidelog.jobs.transfer.spark_errors import spark_failures_told
 from tidelog.log.base.errors import UnknownTopicError
 from tidelog.log.lake import Lake
+from tidelog.server.process.stopping import Stop
 from tidelog.spark import session as spark_session
 
 

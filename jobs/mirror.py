@@ -12,12 +12,12 @@ from tidelog.commands.declare import program
 from tidelog.commands.failures import FAILED
 from tidelog.commands.mirror_options import TwoLakes, topic_pattern
 from tidelog.commands.options import Session
-from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import print_json, say
 from tidelog.jobs.on_spark.copying import SparkCopier
 from tidelog.mirror.follower_setup import adopt
 from tidelog.mirror.lease import FollowerLease
 from tidelog.mirror.mirror import Mirror
+from tidelog.server.process.stopping import Stop
 from tidelog.spark.session import session as spark_session
 
 

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.stopping import Stop
 from tidelog.jobs.transfer.columns import (
     BYTE_FORMATS,
     Forms,
@@ -30,6 +29,7 @@ from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.upkeep.holds import Holder
+from tidelog.server.process.stopping import Stop
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.offset_json import dumps, partitions_json
 from tidelog.sources.options import SourceOptions, parse_batch, parse_stream

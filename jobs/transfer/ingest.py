@@ -8,7 +8,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.stopping import Stop
 from tidelog.jobs.transfer.options import When, with_default
 from tidelog.jobs.transfer.records import RecordExpressions, TypeOf, record_columns
 from tidelog.jobs.transfer.report import Place, Transferred, TransferReport
@@ -16,6 +15,7 @@ from tidelog.jobs.transfer.spark_errors import wrong_columns
 from tidelog.jobs.transfer.stream import run_to_end, triggered
 from tidelog.jobs.transfer.written_offsets import Written, of_query, of_request
 from tidelog.log.lake import Lake
+from tidelog.server.process.stopping import Stop
 
 # What --from loads, for --query.
 VIEW = "source"

@@ -7,9 +7,9 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidelog.commands.stopping import Stop
 from tidelog.jobs.transfer.options import When
 from tidelog.jobs.transfer.report import Place, Transferred, total
+from tidelog.server.process.stopping import Stop
 
 # How long the driver waits before it looks for new progress: shorter than Spark forgets a hundred batches in.
 LOOK_S = 0.2

@@ -7,10 +7,10 @@ import typer
 
 from tidelog.commands.http_server import say_ready
 from tidelog.commands.options import Session
-from tidelog.commands.stopping import Stop
 from tidelog.log.base.extras import require
 from tidelog.server.process.logs import logging_lines
 from tidelog.server.process.serving import metrics_served
+from tidelog.server.process.stopping import Stop
 
 
 def metrics(

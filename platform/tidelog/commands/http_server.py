@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from tidelog.commands.metrics_option import MetricsAt
 from tidelog.commands.options import Session
+from tidelog.server.options import MetricsAt
 from tidelog.server.process.logs import LimitedLines, logging_lines
 from tidelog.server.process.serving import metrics_served
 

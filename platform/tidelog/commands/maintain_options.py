@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.metrics_option import MetricsAt
+from tidelog.server.options import MetricsAt
 
 
 class MaintenancePart(StrEnum):

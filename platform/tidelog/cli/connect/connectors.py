@@ -8,10 +8,10 @@ import typer
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.http_server import HostNames, serve
-from tidelog.commands.metrics_option import MetricsAt
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, table
 from tidelog.log.base.extras import require
+from tidelog.server.options import MetricsAt
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake

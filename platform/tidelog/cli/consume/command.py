@@ -11,11 +11,11 @@ from tidelog.cli.records.escapes import unescape
 from tidelog.cli.records.opening import RegistryOptions, opened_client
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
-from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import note
 from tidelog.log.base.extras import require
 from tidelog.registry.modules import REGISTRY_MODULES
 from tidelog.server.process.serving import metrics_served
+from tidelog.server.process.stopping import Stop
 
 if TYPE_CHECKING:
     from tidelog.cli.consume.output import Printer

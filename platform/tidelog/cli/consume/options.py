@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from tidelog.commands.metrics_option import MetricsAt
+from tidelog.server.options import MetricsAt
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from tidelog.cli.consume.follow import Event, Idle, Reached
 from tidelog.cli.records.as_json import to_json_lines
 from tidelog.cli.records.as_text import Formatter, compile_format, needs_headers
-from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import note
+from tidelog.server.process.stopping import Stop
 
 if TYPE_CHECKING:
     import pyarrow as pa

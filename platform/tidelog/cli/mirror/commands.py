@@ -18,10 +18,10 @@ from tidelog.commands.declare import command, family
 from tidelog.commands.failures import FAILED, UsageProblemError
 from tidelog.commands.mirror_options import TwoLakes, topic_pattern
 from tidelog.commands.options import Session
-from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import console, print_json, say
 from tidelog.log.base.extras import require
 from tidelog.server.process.logs import logging_lines
+from tidelog.server.process.stopping import Stop
 
 mirrors = family("Have a lake follow another one, and make it a lake of its own when that one is lost.")
 

@@ -11,10 +11,10 @@ from tidelog.cli.mirror.options import KafkaOptions, kafka_servers, mirror_metri
 from tidelog.commands.failures import FAILED, UsageProblemError
 from tidelog.commands.mirror_options import TwoLakes
 from tidelog.commands.options import Session
-from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import print_json, say
 from tidelog.log.base.extras import require
 from tidelog.server.process.logs import logging_lines
+from tidelog.server.process.stopping import Stop
 
 if TYPE_CHECKING:
     from tidelog.mirror.kafka.kafka_mirror import KafkaMirror

@@ -12,10 +12,10 @@ from tidelog.cli.perf import options
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import FAILED, UsageProblemError
 from tidelog.commands.options import Session, pairs
-from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import note, print_json
 from tidelog.commands.views import counted
 from tidelog.server.process.serving import metrics_served
+from tidelog.server.process.stopping import Stop
 
 if TYPE_CHECKING:
     from tidelog.cli.perf.measures import ConsumerTotal, ProducerTotal

@@ -8,8 +8,8 @@ from tidelog.cli.perf.options import PerfConsumeOptions
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.partitions import TopicPartition
-from tidelog.commands.stopping import Stop
 from tidelog.log.lake import Lake
+from tidelog.server.process.stopping import Stop
 
 # As Kafka's tool polls: seconds, and the most records (max.poll.records).
 _POLL_S = 0.1

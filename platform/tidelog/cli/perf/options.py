@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidelog.commands.metrics_option import MetricsAt
+from tidelog.server.options import MetricsAt
 
 _STORAGE = "Storage calls"
 

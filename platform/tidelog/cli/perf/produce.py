@@ -9,9 +9,9 @@ from tidelog.cli.perf.options import PerfProduceOptions
 from tidelog.clients.producer.producer import Producer
 from tidelog.clients.values.errors import KafkaError
 from tidelog.clients.values.message import Message
-from tidelog.commands.stopping import Stop
 from tidelog.log.base.clock import Clock
 from tidelog.log.lake import Lake
+from tidelog.server.process.stopping import Stop
 
 _BLOCK_BYTES = 1 << 20
 _LETTERS = bytes(65 + byte % 26 for byte in range(256))

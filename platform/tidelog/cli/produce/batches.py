@@ -9,7 +9,6 @@ import pyarrow as pa
 from tidelog.cli.produce.options import ProduceOptions
 from tidelog.cli.records.escapes import to_bytes
 from tidelog.cli.records.from_input import Headers, Record, RecordInput, Splitter
-from tidelog.commands.stopping import Stop
 from tidelog.log.base.errors import (
     InvalidRecordError,
     InvalidTimestampError,
@@ -24,6 +23,7 @@ from tidelog.log.records import partitioners
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.topics import require_partition
 from tidelog.log.topic import Topic
+from tidelog.server.process.stopping import Stop
 
 BATCH_BYTES = 16 << 20
 # With acks=0 no caller waits for an append, so this many wait in memory at most.

@@ -13,11 +13,11 @@ from tidelog.cli.records.from_input import Headers, LineRule, Record, RecordInpu
 from tidelog.cli.records.opening import RegistryOptions, opened_client
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
-from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import interactive, note, print_json
 from tidelog.commands.views import counted
 from tidelog.log.base.extras import require
 from tidelog.registry.modules import REGISTRY_MODULES
+from tidelog.server.process.stopping import Stop
 
 if TYPE_CHECKING:
     from tidelog.cli.produce.batches import Parse, Producing

@@ -11,8 +11,8 @@ from tidelog.cli.consume import follow as consume_follow
 from tidelog.cli.consume.follow import Following, Idle, Reached
 from tidelog.cli.consume.offsets import parse_span
 from tidelog.cli.consume.output import Printer, reader_is_gone, text_style
-from tidelog.commands.stopping import Stop
 from tidelog.log.base.errors import OffsetOutOfRangeError, TopicChangedError
+from tidelog.server.process.stopping import Stop
 
 
 def told(events):

@@ -12,12 +12,12 @@ from support.logs import memory_lake
 from tidelog.cli.produce.batches import Producing
 from tidelog.cli.produce.options import Acks, CodecName, PartitionerName, ProduceOptions
 from tidelog.cli.records.from_input import LineRule
-from tidelog.commands.stopping import Stop
 from tidelog.log.base.errors import OutcomeUnknownError, UnknownTopicError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.records import partitioners
 from tidelog.log.rules.appends import parse_acks
 from tidelog.log.topic import Topic
+from tidelog.server.process.stopping import Stop
 
 
 @pytest.fixture
