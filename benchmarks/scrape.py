@@ -47,7 +47,7 @@ def run(plan: Plan) -> list[Row]:
     with (
         Lake(folder) as lake,
         SnapshotReader(lake) as reader,
-        MetricsListener(("127.0.0.1", 0), LakeMetrics(lake, reader)) as listener,
+        MetricsListener(("127.0.0.1", 0), LakeMetrics(lake, reader).read) as listener,
     ):
         url = f"http://127.0.0.1:{listener.address[1]}/metrics"
         first_s, size = scraped(url)

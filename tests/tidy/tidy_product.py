@@ -12,14 +12,11 @@ SMALL_MODULE_LINES = 60
 # Modules below 60 lines that only one module of their own folder imports, and why each is one all the same.
 SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/broker/groups/finding.py": "an API about the cluster, beside those about groups",
-    "platform/tidelog/cli/consume/metrics.py": "needs prometheus_client, which consuming does not",
     "platform/tidelog/cli/registry.py": "a command, as the other modules there",
-    "platform/tidelog/commands/maintain_metrics.py": "needs prometheus_client, which maintaining does not",
     "platform/tidelog/log/read_on.py": "a rule about time, which topics and tests of what lasts go by",
     "platform/tidelog/check/transactions.py": "a kind of finding, as the other modules of checks",
     "platform/tidelog/check/values.py": "a kind of finding, as the other modules of checks",
     "platform/tidelog/console/base/rights.py": "what a client may do, apart from requests",
-    "platform/tidelog/console/metrics.py": "Prometheus's names of what the server counts, apart from serving",
     "platform/tidelog/console/guard.py": "which requests may come from a page, apart from routing",
     "platform/tidelog/log/config/refused.py": "a table of keys and reasons, as kafka_brokers beside it",
     "platform/tidelog/connect/runtime/foreign_connectors.py": "a table of others' connectors, apart from loading",
@@ -32,7 +29,6 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/console/routes.py": "all routes, put together of those of the parts",
     "platform/tidelog/console/static.py": "the page's files, apart from requests of the API",
     "platform/tidelog/log/storage/objects_credentials.py": "how SDKs report missing credentials",
-    "platform/tidelog/registry/api/metrics.py": "Prometheus's names of what the server counts, apart from serving",
     "platform/tidelog/registry/state/merging.py": "what a configuration adds to a schema, apart from versions",
     "platform/tidelog/schemas/json_schema/matching.py": "an algorithm of graphs, without schemas",
     "platform/tidelog/schemas/json_schema/patterns.py": "which engine matches a user's pattern, and for how long",

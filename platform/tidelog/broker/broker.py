@@ -1,9 +1,9 @@
 """A broker: its parts, put together over a lake."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 from tidelog.access.access_log import AccessLog
@@ -32,7 +32,7 @@ from tidelog.broker.sasl.handlers import new_logins
 from tidelog.broker.sasl.logins import Logins, LoginThreads
 from tidelog.broker.server.answering import LargeRequests
 from tidelog.broker.server.connections import Connections
-from tidelog.broker.server.metrics import BrokerMetrics
+from tidelog.broker.server.metrics import broker_metrics
 from tidelog.broker.server.secured_listeners import SecuredListeners
 from tidelog.broker.server.tls_listening import TlsServer
 from tidelog.broker.transactions.handlers import handlers as transaction_handlers
@@ -41,6 +41,7 @@ from tidelog.log.base.clock import Clock
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import PreparesObjects
 from tidelog.operations.lake_metrics import Brokers
+from tidelog.operations.metric_families import MetricFamily
 from tidelog.server.base.blocking import Blocking, in_threads
 from tidelog.server.base.listeners import listen
 from tidelog.server.process.lake_metrics import LakeMetrics
@@ -129,11 +130,15 @@ class Broker:
         """Its id: the one that it was given, or got when it registered."""
         return self._context.node_id
 
-    def metrics(self) -> tuple[BrokerMetrics, LakeMetrics]:
-        """What Prometheus may read of it."""
+    def metrics(self) -> Iterator[MetricFamily]:
+        """What it counts, and what its lake has, as of now."""
         context = self._context
-        own = BrokerMetrics(self.meter, self.connections, lambda: context.cluster().controller.id == self.id)
-        return own, LakeMetrics(context.lake, brokers=self._brokers)
+        yield from broker_metrics(self.meter, self.connections, lambda: context.cluster().controller.id == self.id)
+        yield from self._lake_metrics.read()
+
+    @cached_property
+    def _lake_metrics(self) -> LakeMetrics:
+        return LakeMetrics(self._context.lake, brokers=self._brokers)
 
     def _brokers(self) -> Brokers:
         return {node.id: [*node.addresses.values()] for node in self._context.cluster().nodes}

@@ -55,13 +55,13 @@ def metrics(
 
     with call.open_lake() as lake, SnapshotReader(lake, age) as reader:
         reader.read()  # what can't be looked at is refused at once
-        collector = LakeMetrics(lake, reader, cluster=cluster)
+        lake_metrics = LakeMetrics(lake, reader, cluster=cluster)
         if listener is None:
-            sys.stdout.write(rendered(collector.collect()).decode())
+            sys.stdout.write(rendered(lake_metrics.read()).decode())
             return
 
         lines = logging_lines(call.log_format, call.log_level)
-        with Stop() as stop, lines, metrics_served(listener, lake, collector) as served:
+        with Stop() as stop, lines, metrics_served(listener, lake, lake_metrics.read) as served:
             found = {"url": f"http://{served}/metrics", "lake": lake.uri}
             say_ready(call, found, f"Metrics at {found['url']} ({lake.uri})")
             stop.within()

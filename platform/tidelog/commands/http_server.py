@@ -76,7 +76,7 @@ def serve(
         lake = ends.enter_context(Lake(address, create=create, options=call.store))
         server = opened(lake, lines)
         found = {"url": server.url, **server.about}
-        at = ends.enter_context(metrics_served(metrics, lake, server.metrics(), troubles=server.troubles))
+        at = ends.enter_context(metrics_served(metrics, lake, server.metrics, troubles=server.troubles))
         if at is not None:
             found["metrics"] = at
 

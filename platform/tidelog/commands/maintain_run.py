@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -11,8 +11,8 @@ from tidelog.commands.failures import FAILED, complain
 from tidelog.commands.maintain_options import MaintainOptions, MaintenancePart
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, note, print_json, say, table
-from tidelog.log.base.extras import require
 from tidelog.operations.maintenance import LakeMaintenance, RunCounts
+from tidelog.operations.metric_families import MetricRow, counter, gauge, read_rows
 from tidelog.retention.report import MaintenanceReport
 from tidelog.retention.scheduling import run_every
 from tidelog.server.process.logs import logging_lines
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
     from tidelog.log.lake import Lake
     from tidelog.retention.compaction.run import Compactor
     from tidelog.retention.rewrites.executors import Executor
+
+
+_METRICS: Final[tuple[MetricRow[RunCounts], ...]] = (
+    counter(
+        "tidelog_maintain_runs",
+        "Runs of this process.",
+        lambda counts: [({"outcome": outcome}, count) for outcome, count in counts.runs.items()],
+    ),
+    gauge("tidelog_maintain_failures", "What failed in its last run.", lambda counts: counts.failures),
+    gauge("tidelog_maintain_last_run_seconds", "What its last run took.", lambda counts: counts.took_s),
+    gauge("tidelog_maintain_running_seconds", "Since the run that goes on began.", lambda counts: counts.running_s),
+    gauge("tidelog_maintain_idle_seconds", "Since its last run ended.", lambda counts: counts.idle_s),
+)
 
 
 def maintain_lake(
@@ -77,10 +90,7 @@ def maintain_lake(
 
 def _serve(at: str, lake: "Lake", counts: RunCounts, ends: ExitStack) -> None:
     """Serve the loop's metrics until `ends`."""
-    require("broker", "prometheus_client")
-    from tidelog.commands.maintain_metrics import MaintainMetrics
-
-    served = ends.enter_context(metrics_served(at, lake, MaintainMetrics(counts, lake.clock)))
+    served = ends.enter_context(metrics_served(at, lake, lambda: read_rows(_METRICS, counts)))
     note(f"metrics at http://{served}/metrics")
 
 

@@ -1,15 +1,33 @@
 """The console as a server of HTTP: started, and stopped."""
 
 import logging
+from collections.abc import Iterator
+from typing import Final
 
 from tidelog.console.app import ConsoleApp
 from tidelog.console.base.console import Console, ConsoleSettings
-from tidelog.console.metrics import ConsoleMetrics
+from tidelog.console.live.sampler import Sampler
 from tidelog.log.lake import Lake
+from tidelog.operations.metric_families import MetricFamily, MetricRow, counter, gauge, read_rows
 from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
 from tidelog.server.serving import HttpServer
+
+_METRICS: Final[tuple[MetricRow["ConsoleServer"], ...]] = (
+    counter("tidelog_console_requests", "Requests answered.", lambda server: server.app.answers),
+    counter(
+        "tidelog_console_looks",
+        "Times that all of the lake was looked at.",
+        lambda server: server.console.reader.reads,
+    ),
+    counter(
+        "tidelog_console_store_requests",
+        "Requests that the store was sent.",
+        lambda server: server.console.part(Sampler).requests()[0],
+    ),
+    gauge("tidelog_console_connections", "Open connections.", lambda server: server.connections.open.total()),
+)
 
 
 class ConsoleServer(HttpServer):
@@ -51,9 +69,9 @@ class ConsoleServer(HttpServer):
             authenticates=access is not None and access.authenticates,
         )
 
-    def metrics(self) -> ConsoleMetrics:
-        """What is counted, for Prometheus."""
-        return ConsoleMetrics(self.app, self.console, self.connections)
+    def metrics(self) -> Iterator[MetricFamily]:
+        """What is counted, as of now."""
+        return read_rows(_METRICS, self)
 
     def end(self) -> None:
         """End its parts."""

@@ -82,6 +82,18 @@ class RunCounts:
         self.runs["failed" if failures else "done"] += 1
         return error
 
+    @property
+    def running_s(self) -> float:
+        """Since the round that goes on began; 0 between two."""
+        began_s = self.began_s
+        return 0.0 if began_s is None else self._clock.elapsed_s() - began_s
+
+    @property
+    def idle_s(self) -> float | None:
+        """Since the last round ended; None before."""
+        ended_s = self.ended_s
+        return None if ended_s is None else self._clock.elapsed_s() - ended_s
+
 
 def newest_whole_run(runs: Iterable[MaintenanceRun]) -> MaintenanceRun | None:
     """The newest run of all of a lake. `runs`: the newest first."""

@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from tidelog.operations.metric_families import Labels
 from tidelog.server.connections import HttpBounds
 from tidelog.server.errors import RequestRefusedError
 from tidelog.server.lasting import RightEndedError
@@ -71,6 +72,12 @@ class App(Generic[C]):
         self.bodies = RequestBodies(bounds or HttpBounds())
         self._limiter: CapacityLimiter | None = None
         self.answered: Counter[tuple[str, int]] = Counter()
+
+    @property
+    def answers(self) -> list[tuple[Labels, float]]:
+        """How many requests were answered, by name and status, as samples of a metric."""
+        answered = sorted(self.answered.copy().items())
+        return [({"request": name or "none", "status": str(status)}, count) for (name, status), count in answered]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request of HTTP."""

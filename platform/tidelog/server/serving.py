@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 import uvicorn
-from prometheus_client.registry import Collector
 from starlette.types import ASGIApp
 
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
+from tidelog.operations.metric_families import MetricFamily
 from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.base.listeners import shown
 from tidelog.server.base.tls import ListenerTls
@@ -112,8 +112,8 @@ class HttpServer:
         """Ask the server to end, from any thread."""
         self._server.should_exit = True
 
-    def metrics(self) -> Collector:
-        """What is counted, for Prometheus."""
+    def metrics(self) -> Iterable[MetricFamily]:
+        """What is counted, as of now."""
         raise NotImplementedError
 
     def troubles(self) -> Iterable[str]:

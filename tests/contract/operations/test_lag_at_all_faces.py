@@ -62,12 +62,8 @@ def by_lag_exporters_name(address):
 
 def measured(address, metric):
     with Lake(address, create=False) as lake:
-        samples = [sample for family in LakeMetrics(lake).collect() for sample in family.samples]
-    return {
-        (sample.labels["topic"], int(sample.labels["partition"])): sample.value
-        for sample in samples
-        if sample.name == metric
-    }
+        (samples,) = [family.samples for family in LakeMetrics(lake).read() if family.name == metric]
+    return {(labels["topic"], int(labels["partition"])): value for labels, value in samples}
 
 
 BY_PARTITION = [from_the_console, from_the_command, by_kafka_exporters_name, by_lag_exporters_name]
@@ -123,8 +119,8 @@ def from_the_doctor(address):
 
 def from_the_metrics(address):
     with Lake(address, create=False) as lake:
-        samples = [sample for family in LakeMetrics(lake).collect() for sample in family.samples]
-    (total,) = [sample.value for sample in samples if sample.name == "kafka_consumergroup_group_sum_lag"]
+        families = {family.name: family.samples for family in LakeMetrics(lake).read()}
+    ((_, total),) = families["kafka_consumergroup_group_sum_lag"]
     return total
 
 

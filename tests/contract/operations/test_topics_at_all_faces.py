@@ -58,10 +58,10 @@ def broker_of(address):
 def of_topic(address, metric):
     """{partition, or None for the topic: the metric}."""
     with Lake(address, create=False) as lake:
-        samples = [sample for family in LakeMetrics(lake).collect() for sample in family.samples]
-    found = [one for one in samples if one.name == metric and one.labels["topic"] == "orders"]
-    assert found, f"there is no metric {metric}"
-    return {int(one.labels["partition"]) if "partition" in one.labels else None: one.value for one in found}
+        (samples,) = [family.samples for family in LakeMetrics(lake).read() if family.name == metric]
+    found = [(labels, value) for labels, value in samples if labels["topic"] == "orders"]
+    assert found, f"there is no sample of {metric}"
+    return {int(labels["partition"]) if "partition" in labels else None: value for labels, value in found}
 
 
 def health(address):

@@ -256,7 +256,7 @@ def test_a_request_that_is_late_while_its_sender_logs_in_is_answered_once(tmp_pa
         deciding.wait()
         eventually(lambda: running.server.connections.slow == 1, "the request is late")
         go_on.set()
-        eventually(lambda: running.server._app.answered.total(), "the log-in is refused, too")
+        eventually(lambda: running.server.app.answered.total(), "the log-in is refused, too")
         assert [status for status, _ in answers(late)] == [408]
 
 
@@ -310,10 +310,10 @@ def test_bodies_that_hold_too_much_in_all_are_refused(tmp_path, log):
     with running_registry(tmp_path / "lake", bounds=bounds) as running:
         with connected(running.url) as first:
             first.sendall(head + b"x" * (2 * MIB - 1))
-            eventually(lambda: running.server.metrics()._app.bodies.held == 2 * MIB - 1, "the first body is held")
+            eventually(lambda: running.server.app.bodies.held == 2 * MIB - 1, "the first body is held")
             ((status, body),) = sent(running.url, head + b"x" * (2 * MIB - 1))
             assert (status, body["error_code"]) == (503, 503)
-        eventually(lambda: running.server.metrics()._app.bodies.held == 0, "the first client is gone")
+        eventually(lambda: running.server.app.bodies.held == 0, "the first client is gone")
         ((status, _),) = sent(running.url, post(b"/subjects/a/versions", b"x" * 2 * MIB, b"connection: close\r\n"))
         assert status == 400
 

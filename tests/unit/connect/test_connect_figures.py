@@ -4,7 +4,7 @@ from support.connect_plugins import COLLECTOR, COUNTER
 from support.waiting import eventually
 from test_connect_api import CONVERTERS, Rest
 
-from tidelog.connect.api.metrics import WorkerMetrics
+from tidelog.connect.api.metrics import worker_metrics
 from tidelog.connect.runtime.task_figures import WINDOW_S, TaskFigure, TaskFigures
 from tidelog.server.connections import HttpCounts
 
@@ -48,18 +48,12 @@ def test_a_rate_keeps_no_more_than_the_window_however_much_is_counted():
 
 def test_a_worker_shows_what_its_tasks_count(tmp_path):
     rest = Rest(tmp_path, started=True)
-    metrics = WorkerMetrics(rest.worker, rest.app, HttpCounts())
 
     def value(name, connector):
-        return next(
-            (
-                sample.value
-                for family in metrics.collect()
-                for sample in family.samples
-                if sample.name == name and sample.labels == {"connector": connector, "task": "0"}
-            ),
-            None,
-        )
+        families = worker_metrics(rest.worker, rest.app, HttpCounts())
+        family = next((one for one in families if one.name == name.removesuffix("_total")), None)
+        samples = [] if family is None else family.samples
+        return next((value for labels, value in samples if labels == {"connector": connector, "task": "0"}), None)
 
     try:
         rest.lake.create_topic("t", 1)

@@ -36,7 +36,7 @@ def append(lake, count, partition=0, topic="orders"):
 
 def scraped(lake, reader=None, **options):
     """{(name, {label: value} as sorted pairs): value} of one answer."""
-    text = rendered(LakeMetrics(lake, reader, **options).collect()).decode()
+    text = rendered(LakeMetrics(lake, reader, **options).read()).decode()
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)

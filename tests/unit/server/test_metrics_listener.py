@@ -5,16 +5,10 @@ import urllib.request
 
 import orjson
 import pytest
-from prometheus_client.metrics_core import GaugeMetricFamily
-from prometheus_client.registry import Collector
 
 from tidelog.log.base.errors import StorageUnavailableError
+from tidelog.operations.metric_families import MetricFamily
 from tidelog.server.process.metrics_listener import MetricsListener
-
-
-class _One(Collector):
-    def collect(self):
-        yield GaugeMetricFamily("answer", "What it is.", value=42)
 
 
 def ask(listener, path):
@@ -28,7 +22,7 @@ def ask(listener, path):
 
 
 def test_metrics():
-    with MetricsListener(("127.0.0.1", 0), _One()) as listener:
+    with MetricsListener(("127.0.0.1", 0), lambda: [MetricFamily.of("answer", "What it is.", 42)]) as listener:
         for path in ("/metrics", "/"):
             status, body = ask(listener, path)
             assert status == 200

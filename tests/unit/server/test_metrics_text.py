@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import CounterMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
-from tidelog.server.process.metrics_text import add, rendered
+from tidelog.operations.metric_families import MetricFamily, counter, gauge, read_rows
+from tidelog.server.process.metrics_listener import family_of
+from tidelog.server.process.metrics_text import rendered
 
 
 def read(text):
@@ -25,8 +27,7 @@ def read(text):
     st.one_of(st.floats(allow_nan=False), st.integers(-(2**60), 2**60)),
 )
 def test_labels_and_values(labels, value):
-    family = GaugeMetricFamily("one", "What\nit \\ is.")
-    add(family, labels, value)
+    family = MetricFamily("one", "What\nit \\ is.", samples=[(labels, value)])
     if any("\r" in text or "\x85" in text or not text.isprintable() for text in labels.values()):
         assert rendered([family])
     else:
@@ -35,24 +36,19 @@ def test_labels_and_values(labels, value):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_values_that_are_no_numbers(value):
-    family = GaugeMetricFamily("one", "It.", value=value)
-    assert repr(read(rendered([family]))) == repr([("one", {}, value)])
-
-
-def test_counters_are_named_as_prometheus_wants():
-    family = CounterMetricFamily("requests", "Requests.")
-    add(family, {"api": "Fetch"}, 3)
-    assert (
-        rendered([family])
-        == b'# HELP requests_total Requests.\n# TYPE requests_total counter\nrequests_total{api="Fetch"} 3\n'
-    )
+    assert repr(read(rendered([MetricFamily.of("one", "It.", value)]))) == repr([("one", {}, value)])
 
 
 def test_it_says_what_prometheus_client_says():
     registry = CollectorRegistry()
     Gauge("size", "A size.", ["of"], registry=registry).labels("it").set(1.5)
     registry.register(_Requests())
-    assert read(rendered(registry.collect())) == read(generate_latest(registry))
+    families = [family_of(metric) for metric in registry.collect()]
+    assert families == [
+        MetricFamily("size", "A size.", samples=[({"of": "it"}, 1.5)]),
+        MetricFamily("requests", "Requests.", True, [({}, 7)]),
+    ]
+    assert read(rendered(families)) == read(generate_latest(registry))
 
 
 class _Requests:
@@ -61,8 +57,26 @@ class _Requests:
 
 
 def test_samples_that_share_labels():
-    first, second = GaugeMetricFamily("first", "1."), GaugeMetricFamily("second", "2.")
     place = {"topic": "a"}
-    add(first, place, 1)
-    add(second, place, 2)
-    assert read(rendered([first, second])) == [("first", place, 1.0), ("second", place, 2.0)]
+    families = [MetricFamily(name, name, samples=[(place, value)]) for name, value in (("first", 1), ("second", 2))]
+    assert read(rendered(families)) == [("first", place, 1.0), ("second", place, 2.0)]
+
+
+def test_rows_are_read_of_a_state():
+    rows = (
+        gauge("size", "A size.", lambda state: state),
+        counter("requests", "Requests.", lambda state: (({"api": api}, state) for api in ("Fetch", "Produce"))),
+        gauge("none", "What has no sample now.", lambda _: []),
+        gauge("nothing", "What is not there now.", lambda _: None),
+    )
+    assert rendered(read_rows(rows, 7)).decode().splitlines() == [
+        "# HELP size A size.",
+        "# TYPE size gauge",
+        "size 7",
+        "# HELP requests_total Requests.",
+        "# TYPE requests_total counter",
+        'requests_total{api="Fetch"} 7',
+        'requests_total{api="Produce"} 7',
+        "# HELP none What has no sample now.",
+        "# TYPE none gauge",
+    ]

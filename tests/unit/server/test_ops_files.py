@@ -17,7 +17,7 @@ from tidelog.log.lake import Lake
 from tidelog.log.storage.counting import CountingStorage
 from tidelog.retention.maintenance import maintain
 from tidelog.server.process.lake_metrics import LakeMetrics
-from tidelog.server.process.store_metrics import StoreMetrics
+from tidelog.server.process.store_metrics import store_metrics
 
 ROOT = Path(__file__).parents[3]
 OPS = ROOT / "docs" / "ops"
@@ -46,10 +46,9 @@ def families(tmp_path_factory):
         found = {}
         counting = CountingStorage(lake.storage)
         counting.list_folders("")
-        store = StoreMetrics(counting)
-        for family in (*LakeMetrics(lake).collect(), *store.collect()):
-            name = f"{family.name}_total" if family.type == "counter" else family.name
-            found[name] = {label for sample in family.samples for label in sample.labels}
+        for family in (*LakeMetrics(lake).read(), *store_metrics(counting)):
+            name = f"{family.name}_total" if family.is_counter else family.name
+            found[name] = {label for labels, _ in family.samples for label in labels}
         return found | {"up": {"job", "instance"}}
 
 

@@ -3,15 +3,15 @@
 Source: the example for Kafka 2.0 of prometheus/jmx_exporter, over the beans of Kafka's monitoring guide.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from tidelog.access.quotas import Quota
-from tidelog.broker.base.meter import BrokerMeter, Durations
+from tidelog.broker.access.throttling import Throttling
+from tidelog.broker.base.meter import BrokerMeter, RequestMeter, TopicMeter
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.wire.errors import error_name
+from tidelog.operations.metric_families import Labels, MetricFamily, MetricRow, counter, gauge, read_rows
 
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 # What becomes of a hand-over: three that the committer says, none from it in time, and no connection to it.
@@ -30,148 +30,173 @@ _QUOTAS = {
 # Of KafkaServer's states.
 _RUNNING, _SHUTTING_DOWN = 3, 7
 
-
-class BrokerMetrics(Collector):
-    """Reads the counts of a broker whenever they are asked for; nothing is computed before."""
-
-    def __init__(self, meter: BrokerMeter, connections: Connections, is_controller: Callable[[], bool]) -> None:
-        self._meter = meter
-        self._connections = connections
-        self._is_controller = is_controller
-
-    def describe(self) -> list[Metric]:
-        """Nothing: the metrics are made when they are asked for."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """All of them, as of now."""
-        yield from self._requests()
-        yield from self._topics()
-        yield from self._server()
-        yield self._hand_overs()
-        yield from self._quotas()
-
-    def _requests(self) -> Iterator[Metric]:
-        """RequestMetrics, by API."""
-        name = "kafka_network_requestmetrics"
-        count = CounterMetricFamily(f"{name}_requests", "Requests that were answered.", labels=["request", "version"])
-        errors = CounterMetricFamily(
-            f"{name}_errors", "Error codes in answers, and of requests without one.", labels=["request", "error"]
-        )
-        size_in = CounterMetricFamily(f"{name}_requestbytes", "Bytes of requests.", labels=["request"])
-        size_out = CounterMetricFamily(f"{name}_responsebytes", "Bytes of answers.", labels=["request"])
-        times = {
-            stage: (
-                GaugeMetricFamily(f"{name}_{stage}", f"{what}, ms, of late.", labels=["request", "quantile"]),
-                GaugeMetricFamily(f"{name}_{stage}_count", f"{what}: how many.", labels=["request"]),
-            )
-            for stage, what in (
-                ("totaltimems", "From a request's last byte to its answer"),
-                ("requestqueuetimems", "From a request's last byte to its handler"),
-                ("localtimems", "In a request's handler, waiting included"),
-            )
-        }
-        for api, found in sorted(self._meter.requests.copy().items()):
-            shown = "".join(word.capitalize() for word in api.split("_"))
-            for version, requests in sorted(found.requests.copy().items()):
-                count.add_metric([shown, str(version)], requests)
-            for code, times_said in sorted(found.errors.copy().items()):
-                errors.add_metric([shown, error_name(code)], times_said)
-            size_in.add_metric([shown], found.bytes_in)
-            size_out.add_metric([shown], found.bytes_out)
-            for stage, durations in zip(times, (found.total, found.queued, found.handled), strict=True):
-                _add_times(*times[stage], shown, durations)
-        yield from (count, errors, size_in, size_out)
-        for both in times.values():
-            yield from both
-
-    def _topics(self) -> Iterator[Metric]:
-        """BrokerTopicMetrics, by topic."""
-        columns = (
-            ("messagesin", "Records that clients produced.", "messages_in"),
-            ("bytesin", "Bytes of batches that clients produced.", "bytes_in"),
-            ("bytesout", "Bytes of batches that clients fetched.", "bytes_out"),
-            ("totalproducerequests", "Partitions in Produce requests.", "produce_requests"),
-            ("totalfetchrequests", "Partitions in Fetch requests.", "fetch_requests"),
-            ("failedproducerequests", "Of them, those refused.", "failed_produce_requests"),
-            ("failedfetchrequests", "Of them, those refused.", "failed_fetch_requests"),
-        )
-        topics = sorted(self._meter.topics().items())
-        for name, what, field in columns:
-            family = CounterMetricFamily(f"kafka_server_brokertopicmetrics_{name}", what, labels=["topic"])
-            for topic, counts in topics:
-                family.add_metric([topic], getattr(counts, field))
-            yield family
-
-    def _server(self) -> Iterator[Metric]:
-        """Connections, what they hold, and the broker's state."""
-        connections, meter = self._connections, self._meter
-        state = _SHUTTING_DOWN if connections.is_draining else _RUNNING
-        for name, what, value in (
-            ("kafka_server_kafkaserver_brokerstate", "3: running; 7: draining.", state),
-            ("kafka_controller_kafkacontroller_activecontrollercount", "1 at one broker.", self._is_controller()),
-            ("kafka_server_socket_server_metrics_connection_count", "Open connections.", len(connections)),
-            ("kafka_network_requestchannel_requestqueuesize", "Requests in work.", connections.waiting),
-            ("tidelog_broker_request_bytes", "Bytes of requests in work.", connections.requests.used),
-            (
-                "tidelog_broker_unsent_bytes",
-                "Bytes of answers not taken yet.",
-                connections.answers.used,
-            ),
-        ):
-            yield GaugeMetricFamily(name, what, value=float(value))
-        for name, what, value in (
-            ("tidelog_broker_connections_opened", "Connections that came.", meter.connections_opened),
-            ("tidelog_broker_connections_refused", "Refused by a bound.", meter.connections_refused),
-            ("kafka_server_socket_server_metrics_successful_authentication", "Log-ins by SASL.", meter.logins),
-            (
-                "kafka_server_socket_server_metrics_successful_reauthentication",
-                "Log-ins by SASL of clients that were logged in.",
-                meter.logins_again,
-            ),
-            ("kafka_server_socket_server_metrics_failed_authentication", "Of wrong credentials.", meter.logins_failed),
-            (
-                "tidelog_broker_connections_dropped",
-                "Closed for what they sent or left.",
-                meter.connections_dropped,
-            ),
-        ):
-            yield CounterMetricFamily(name, what, value=value)
-
-    def _hand_overs(self) -> Metric:
-        """Parts of entries that this broker had other brokers commit, each outcome from 0 on."""
-        what = "Parts handed over to topics' committers. All but the committed ones this broker commits itself."
-        family = CounterMetricFamily("tidelog_broker_handed_over_parts", what, labels=["outcome"])
-        for outcome in HAND_OVER_OUTCOMES:
-            family.add_metric([outcome], self._meter.hand_overs[outcome])
-        return family
-
-    def _quotas(self) -> Iterator[Metric]:
-        """Rates and throttle times of entities that have quotas and were active of late."""
-        throttling = self._connections.throttling
-        now_s = throttling.clock.elapsed_s()
-        families: dict[str, GaugeMetricFamily] = {}
-
-        def add(name: str, what: str, labels: Mapping[str, str], value: float) -> None:
-            if name not in families:
-                families[name] = GaugeMetricFamily(f"kafka_server_quota_{name}", what, labels=list(labels))
-            families[name].add_metric(list(labels.values()), value)
-
-        for (quota, entity), meter in throttling.meters().items():
-            if quota is Quota.CONNECTION_CREATION_RATE:
-                of_ip = {"ip": entity.ip or ""}
-                add("connection_creation_rate", "Connections a second.", of_ip, meter.rate.rate(now_s))
-                continue
-            resource, name, what = _QUOTAS[quota]
-            labels = {"resource": resource, "user": entity.user or "", "clientId": entity.client_id or ""}
-            add(name, what, labels, meter.rate.rate(now_s))
-            add("throttle_time", "Throttle time of requests that have one, ms.", labels, meter.throttle_ms(now_s))
-            if quota is Quota.CONTROLLER_MUTATION_RATE:
-                add("tokens", "Changes that may be made now.", labels, meter.bucket.left(now_s, meter.limit))
-        yield from families.values()
+# Names of Kafka's APIs, or of topics, each with what is counted of it.
+_Apis = Sequence[tuple[str, RequestMeter]]
+_Topics = Sequence[tuple[str, TopicMeter]]
+_Samples = Iterable[tuple[Labels, float]]
 
 
-def _add_times(times: GaugeMetricFamily, count: GaugeMetricFamily, api: str, durations: Durations) -> None:
-    for quantile, ms in durations.quantiles(QUANTILES).items():
-        times.add_metric([api, str(quantile)], ms)
-    count.add_metric([api], durations.count)
+class _Server(NamedTuple):
+    meter: BrokerMeter
+    connections: Connections
+    is_controller: bool
+
+
+def broker_metrics(
+    meter: BrokerMeter, connections: Connections, is_controller: Callable[[], bool]
+) -> Iterator[MetricFamily]:
+    """All of them, as of now; nothing is computed before."""
+    requests = sorted(meter.requests.copy().items())
+    apis = [("".join(word.capitalize() for word in api.split("_")), counted) for api, counted in requests]
+    yield from read_rows(_REQUESTS, apis)
+    yield from read_rows(_TOPICS, sorted(meter.topics().items()))
+    yield from read_rows(_SERVER, _Server(meter, connections, is_controller()))
+    yield from _quotas(connections.throttling)
+
+
+def _of_versions(apis: _Apis) -> _Samples:
+    for api, counted in apis:
+        for version, requests in sorted(counted.requests.copy().items()):
+            yield {"request": api, "version": str(version)}, requests
+
+
+def _of_errors(apis: _Apis) -> _Samples:
+    for api, counted in apis:
+        for code, times in sorted(counted.errors.copy().items()):
+            yield {"request": api, "error": error_name(code)}, times
+
+
+def _of_apis(field: str) -> Callable[[_Apis], _Samples]:
+    return lambda apis: [({"request": api}, getattr(counted, field)) for api, counted in apis]
+
+
+def _of_topics(field: str) -> Callable[[_Topics], _Samples]:
+    return lambda topics: [({"topic": topic}, getattr(counted, field)) for topic, counted in topics]
+
+
+def _times(stage: str, what: str, field: str) -> tuple[MetricRow[_Apis], MetricRow[_Apis]]:
+    """How long a stage of requests took, and of how many that is known."""
+
+    def quantiles(apis: _Apis) -> _Samples:
+        for api, counted in apis:
+            for quantile, ms in getattr(counted, field).quantiles(QUANTILES).items():
+                yield {"request": api, "quantile": str(quantile)}, ms
+
+    def counts(apis: _Apis) -> _Samples:
+        return [({"request": api}, getattr(counted, field).count) for api, counted in apis]
+
+    name = f"kafka_network_requestmetrics_{stage}"
+    return gauge(name, f"{what}, ms, of late.", quantiles), gauge(f"{name}_count", f"{what}: how many.", counts)
+
+
+# RequestMetrics, by API.
+_REQUESTS: Final[tuple[MetricRow[_Apis], ...]] = (
+    counter("kafka_network_requestmetrics_requests", "Requests that were answered.", _of_versions),
+    counter("kafka_network_requestmetrics_errors", "Error codes in answers, and of requests without one.", _of_errors),
+    counter("kafka_network_requestmetrics_requestbytes", "Bytes of requests.", _of_apis("bytes_in")),
+    counter("kafka_network_requestmetrics_responsebytes", "Bytes of answers.", _of_apis("bytes_out")),
+    *_times("totaltimems", "From a request's last byte to its answer", "total"),
+    *_times("requestqueuetimems", "From a request's last byte to its handler", "queued"),
+    *_times("localtimems", "In a request's handler, waiting included", "handled"),
+)
+# BrokerTopicMetrics, by topic.
+_TOPICS: Final[tuple[MetricRow[_Topics], ...]] = tuple(
+    counter(f"kafka_server_brokertopicmetrics_{name}", what, _of_topics(field))
+    for name, what, field in (
+        ("messagesin", "Records that clients produced.", "messages_in"),
+        ("bytesin", "Bytes of batches that clients produced.", "bytes_in"),
+        ("bytesout", "Bytes of batches that clients fetched.", "bytes_out"),
+        ("totalproducerequests", "Partitions in Produce requests.", "produce_requests"),
+        ("totalfetchrequests", "Partitions in Fetch requests.", "fetch_requests"),
+        ("failedproducerequests", "Of them, those refused.", "failed_produce_requests"),
+        ("failedfetchrequests", "Of them, those refused.", "failed_fetch_requests"),
+    )
+)
+# Connections, what they hold, and the broker's state.
+_SERVER: Final[tuple[MetricRow[_Server], ...]] = (
+    gauge(
+        "kafka_server_kafkaserver_brokerstate",
+        "3: running; 7: draining.",
+        lambda server: _SHUTTING_DOWN if server.connections.is_draining else _RUNNING,
+    ),
+    gauge(
+        "kafka_controller_kafkacontroller_activecontrollercount",
+        "1 at one broker.",
+        lambda server: server.is_controller,
+    ),
+    gauge(
+        "kafka_server_socket_server_metrics_connection_count",
+        "Open connections.",
+        lambda server: len(server.connections),
+    ),
+    gauge(
+        "kafka_network_requestchannel_requestqueuesize",
+        "Requests in work.",
+        lambda server: server.connections.waiting,
+    ),
+    gauge(
+        "tidelog_broker_request_bytes",
+        "Bytes of requests in work.",
+        lambda server: server.connections.requests.used,
+    ),
+    gauge(
+        "tidelog_broker_unsent_bytes",
+        "Bytes of answers not taken yet.",
+        lambda server: server.connections.answers.used,
+    ),
+    counter(
+        "tidelog_broker_connections_opened", "Connections that came.", lambda server: server.meter.connections_opened
+    ),
+    counter(
+        "tidelog_broker_connections_refused", "Refused by a bound.", lambda server: server.meter.connections_refused
+    ),
+    counter(
+        "kafka_server_socket_server_metrics_successful_authentication",
+        "Log-ins by SASL.",
+        lambda server: server.meter.logins,
+    ),
+    counter(
+        "kafka_server_socket_server_metrics_successful_reauthentication",
+        "Log-ins by SASL of clients that were logged in.",
+        lambda server: server.meter.logins_again,
+    ),
+    counter(
+        "kafka_server_socket_server_metrics_failed_authentication",
+        "Of wrong credentials.",
+        lambda server: server.meter.logins_failed,
+    ),
+    counter(
+        "tidelog_broker_connections_dropped",
+        "Closed for what they sent or left.",
+        lambda server: server.meter.connections_dropped,
+    ),
+    counter(
+        "tidelog_broker_handed_over_parts",
+        "Parts handed over to topics' committers. All but the committed ones this broker commits itself.",
+        lambda server: [({"outcome": outcome}, server.meter.hand_overs[outcome]) for outcome in HAND_OVER_OUTCOMES],
+    ),
+)
+
+
+def _quotas(throttling: Throttling) -> Iterable[MetricFamily]:
+    """Rates and throttle times of entities that have quotas and were active of late."""
+    now_s = throttling.clock.elapsed_s()
+    families: dict[str, MetricFamily] = {}
+
+    def add(name: str, what: str, labels: Labels, value: float) -> None:
+        if name not in families:
+            families[name] = MetricFamily(f"kafka_server_quota_{name}", what)
+        families[name].add(labels, value)
+
+    for (quota, entity), meter in throttling.meters().items():
+        if quota is Quota.CONNECTION_CREATION_RATE:
+            of_ip = {"ip": entity.ip or ""}
+            add("connection_creation_rate", "Connections a second.", of_ip, meter.rate.rate(now_s))
+            continue
+        resource, name, what = _QUOTAS[quota]
+        labels = {"resource": resource, "user": entity.user or "", "clientId": entity.client_id or ""}
+        add(name, what, labels, meter.rate.rate(now_s))
+        add("throttle_time", "Throttle time of requests that have one, ms.", labels, meter.throttle_ms(now_s))
+        if quota is Quota.CONTROLLER_MUTATION_RATE:
+            add("tokens", "Changes that may be made now.", labels, meter.bucket.left(now_s, meter.limit))
+    return families.values()

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 
-from prometheus_client.registry import Collector
-
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.cli.broker.lake_keys import take_lake_keys, tell_of_file
@@ -25,7 +23,7 @@ from tidelog.cli.serving.plan import BrokerPlan, ReadyLine
 from tidelog.log.lake import Lake
 from tidelog.server.base.listeners import shown
 from tidelog.server.process.logs import LimitedLines, logging_lines
-from tidelog.server.process.metrics_listener import Problem
+from tidelog.server.process.metrics_listener import Metrics, Problem
 from tidelog.server.process.serving import metrics_served
 from tidelog.server.process.store_metrics import store_problem
 
@@ -93,12 +91,12 @@ async def _serve(
     broker = Broker(lake, settings)
     try:
         await broker.start()
-        collectors: list[Collector] = [*broker.metrics()]
+        read: list[Metrics] = [broker.metrics]
         registry = None
         if plan.registry is not None:
-            registry = await _registry(lake, plan, ends, collectors)
+            registry = await _registry(lake, plan, ends, read)
         at = plan.metrics and shown(plan.metrics)
-        metrics = ends.enter_context(metrics_served(at, lake, *collectors, problem=_problem(lake, broker)))
+        metrics = ends.enter_context(metrics_served(at, lake, *read, problem=_problem(lake, broker)))
         lines.fields["broker"] = str(broker.id)
         # What is there now stays: a collection of garbage need not look at it again and again.
         gc.collect()
@@ -132,10 +130,10 @@ def _problem(lake: Lake, broker: Broker) -> Problem:
     return lambda: "The broker stops." if broker.connections.is_draining else of_store()
 
 
-async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack, collectors: "list[Collector]") -> str:
+async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack, metrics: list[Metrics]) -> str:
     """Serve schemas beside the broker, in a thread with a loop of its own, until `ends`; the registry's URL.
 
-    Its metrics are added to `collectors`.
+    Its metrics are added to `metrics`.
     """
     from tidelog.cli.serving.registry_serving import new_registry, served
 
@@ -145,5 +143,5 @@ async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack, collectors: "
     names = (*plan.registry_names, *hosts)
     server = await asyncio.to_thread(partial(new_registry, lake, plan.registry, given, host_names=names))
     ends.enter_context(served(server))
-    collectors.append(server.metrics())
+    metrics.append(server.metrics)
     return server.url

@@ -85,13 +85,9 @@ def consume(call: Session, asked: options.ConsumeOptions, where: RegistryOptions
 
 def _serve(asked: options.ConsumeOptions, lake: "Lake", printer: "Printer", stack: ExitStack) -> None:
     """Serve metrics until the stack ends, where they are asked for."""
-    if asked.metrics is None:
-        return
-    require("broker", "prometheus_client")
-    from tidelog.cli.consume.metrics import ConsumedMetrics
-
-    collector = ConsumedMetrics(asked.topic, printer.printed)
-    note(f"metrics at http://{stack.enter_context(metrics_served(asked.metrics, lake, collector))}/metrics")
+    served = stack.enter_context(metrics_served(asked.metrics, lake, printer.metrics))
+    if served is not None:
+        note(f"metrics at http://{served}/metrics")
 
 
 def _reset(span: Span, partitions: list[int] | None) -> str:

@@ -11,6 +11,7 @@ from tidelog.cli.consume.follow import Event, Idle, Reached
 from tidelog.cli.records.as_json import to_json_lines
 from tidelog.cli.records.as_text import Formatter, compile_format, needs_headers
 from tidelog.commands.terminal import note
+from tidelog.operations.metric_families import MetricFamily
 from tidelog.server.process.stopping import Stop
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Printer:
         self._left = count
         self._quiet = quiet
         # By partition: records that were printed, and the offset behind the last one. Other threads may read them.
-        self.printed: dict[int, tuple[int, int]] = {}
+        self._printed: dict[int, tuple[int, int]] = {}
 
     def print_all(self, events: Iterable[Event], stop: Stop) -> None:
         """Print what comes until it ends, enough is printed or a stop is asked.
@@ -67,6 +68,16 @@ class Printer:
                     return
         finally:
             self._out.flush()
+
+    def metrics(self) -> tuple[MetricFamily, MetricFamily]:
+        """How many records were printed, and how far each partition came. For any thread."""
+        records = MetricFamily("tidelog_consume_records", "Records that were printed.", is_counter=True)
+        offset = MetricFamily("tidelog_consume_offset", "The offset behind the last one printed.")
+        for partition, (count, end) in sorted(self._printed.copy().items()):
+            place = {"topic": self._topic, "partition": str(partition)}
+            records.add(place, count)
+            offset.add(place, end)
+        return records, offset
 
     def _print(self, event: Event) -> bool:
         """Print one event; whether to go on."""
@@ -88,8 +99,8 @@ class Printer:
     def _count(self, batch: "pa.RecordBatch") -> None:
         if batch.num_rows:
             partition = batch.column("partition")[0].as_py()
-            records, _ = self.printed.get(partition, (0, 0))
-            self.printed[partition] = records + batch.num_rows, batch.column("offset")[-1].as_py() + 1
+            records, _ = self._printed.get(partition, (0, 0))
+            self._printed[partition] = records + batch.num_rows, batch.column("offset")[-1].as_py() + 1
 
     def _tell(self, reached: Reached) -> None:
         if self._quiet:

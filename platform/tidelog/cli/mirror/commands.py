@@ -133,9 +133,12 @@ def status(
         raise UsageProblemError(f"No mirror ever wrote to {lake.uri}: it is no follower ('tidelog mirror start').")
     if metrics:
         require("broker", "prometheus_client")
-        from tidelog.mirror.metrics import prometheus
+        from prometheus_client.utils import floatToGoString
 
-        typer.echo(prometheus(found, now_ms), nl=False)
+        from tidelog.mirror.metrics import mirror_metrics
+        from tidelog.server.process.metrics_text import rendered
+
+        typer.echo(rendered(mirror_metrics(found, now_ms), floatToGoString).decode(), nl=False)
     elif call.as_json:
         print_json(shown_status(found, now_ms) | {"follows": None if follows is None else follows.source})
     else:

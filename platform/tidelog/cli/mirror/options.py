@@ -12,7 +12,6 @@ from tidelog.cli.serving.config_file import read_config
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.mirror_options import KAFKA
 from tidelog.commands.options import pairs
-from tidelog.log.base.extras import require
 from tidelog.server.process.serving import metrics_served
 
 if TYPE_CHECKING:
@@ -38,11 +37,12 @@ def mirror_metrics_served(
     """Meanwhile serve a mirror's metrics where they are asked for, as `metrics_served` does."""
     if at is None:
         return nullcontext()
-    require("broker", "prometheus_client")
-    from tidelog.mirror.metrics import MirrorMetrics
+    from tidelog.mirror.metrics import mirror_metrics
     from tidelog.operations.mirrors import troubles_of
 
-    return metrics_served(at, lake, MirrorMetrics(said, now_ms), troubles=lambda: troubles_of(said(), now_ms()))
+    return metrics_served(
+        at, lake, lambda: mirror_metrics(said(), now_ms()), troubles=lambda: troubles_of(said(), now_ms())
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

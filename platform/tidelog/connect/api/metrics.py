@@ -1,61 +1,84 @@
-"""What a worker counts, for Prometheus."""
+"""What a worker counts, under the names of Connect's beans, for Prometheus."""
 
-from collections.abc import Iterator, Mapping
-
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 from tidelog.connect.api.rest_app import RestApp
 from tidelog.connect.runtime.runs import UnitRun
+from tidelog.connect.runtime.task_figures import TaskFigure, TaskFigures, figures_of
 from tidelog.connect.runtime.task_runs import SourceTaskRun, TaskRun
 from tidelog.connect.units import Unit
 from tidelog.connect.worker import Worker
+from tidelog.operations.metric_families import Labels, MetricFamily, MetricRow, counter, gauge, read_rows
 from tidelog.server.connections import HttpCounts
 
 
-class WorkerMetrics(Collector):
-    """Reads the counts whenever they are asked for, under the names of Connect's beans."""
+class _Counted(NamedTuple):
+    """What is read: the runs are those of one moment."""
 
-    def __init__(self, worker: Worker, app: RestApp, connections: HttpCounts) -> None:
-        self._worker = worker
-        self._app = app
-        self._connections = connections
-
-    def describe(self) -> list[Metric]:
-        """Nothing: the metrics are made when they are asked for."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """All of them, as of now."""
-        runs = self._worker.running
-        requests = CounterMetricFamily("tidelog_connect_requests", "Requests answered.", labels=["request", "status"])
-        for (name, status), count in sorted(self._app.answered.copy().items()):
-            requests.add_metric([name or "none", str(status)], count)
-        yield requests
-        failed = GaugeMetricFamily("tidelog_connect_failed", "Whether a run FAILED.", labels=["connector", "task"])
-        for (name, task), run in sorted(runs.items(), key=str):
-            failed.add_metric([name, "" if task is None else str(task)], float(run.failed))
-        yield failed
-        counts = {
-            "kafka_connect_connect_worker_metrics_connector_count": sum(task is None for _, task in runs),
-            "kafka_connect_connect_worker_metrics_task_count": sum(task is not None for _, task in runs),
-            "kafka_connect_connect_worker_rebalance_metrics_rebalancing": int(self._worker.rebalancing),
-            "tidelog_connect_connections": self._connections.open.total(),
-        }
-        for name, count in counts.items():
-            yield GaugeMetricFamily(name, "Of this worker.", value=float(count))
-        yield from _of_tasks(runs)
+    app: RestApp
+    connections: HttpCounts
+    rebalancing: bool
+    runs: Mapping[Unit, UnitRun]
 
 
-def _of_tasks(runs: Mapping[Unit, UnitRun]) -> Iterator[Metric]:
-    """What tasks counted since they started: totals, and rates of the last minute."""
-    found: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
-    for (name, task), run in sorted(runs.items(), key=str):
-        if not isinstance(run, TaskRun) or run.figures is None:
-            continue
-        for one in run.figures.shown(source=isinstance(run, SourceTaskRun)):
-            said = f"{one.name.replace('-', ' ')}, as Connect's {one.bean} has it."
-            kind = CounterMetricFamily if one.counts else GaugeMetricFamily
-            family = found.setdefault(one.prometheus, kind(one.prometheus, said, labels=["connector", "task"]))
-            family.add_metric([name, str(task)], one.value)
-    yield from found.values()
+def worker_metrics(worker: Worker, app: RestApp, connections: HttpCounts) -> Iterator[MetricFamily]:
+    """All of them, as of now; a task's since it started, and rates of the last minute."""
+    return read_rows(_METRICS, _Counted(app, connections, worker.rebalancing, worker.running))
+
+
+def _failed(counted: _Counted) -> Iterator[tuple[Labels, float]]:
+    for (name, task), run in sorted(counted.runs.items(), key=str):
+        yield {"connector": name, "task": "" if task is None else str(task)}, float(run.failed)
+
+
+def _of_tasks(
+    figure: TaskFigure, value: Callable[[TaskFigures, TaskFigure], float]
+) -> Callable[[_Counted], list[tuple[Labels, float]] | None]:
+    """A number of each task that counts such things; None without one."""
+
+    def read(counted: _Counted) -> list[tuple[Labels, float]] | None:
+        return [
+            ({"connector": name, "task": str(task)}, value(run.figures, figure))
+            for (name, task), run in sorted(counted.runs.items(), key=str)
+            if isinstance(run, TaskRun) and run.figures is not None
+            if figure in figures_of(source=isinstance(run, SourceTaskRun))
+        ] or None
+
+    return read
+
+
+def _task_rows() -> Iterator[MetricRow[_Counted]]:
+    """Rows of what tasks count, named as the JMX exporter writes the beans' attributes."""
+    for figure in TaskFigure:
+        bean, name, rated = figure.value
+        named, words = f"kafka_connect_{bean}_{name}".replace("-", "_"), name.replace("-", " ")
+        source, totals = f"as Connect's {bean} has it.", _of_tasks(figure, TaskFigures.total)
+        if rated:
+            yield gauge(f"{named}_rate", f"{words} rate, {source}", _of_tasks(figure, TaskFigures.rate))
+            yield counter(named, f"{words} total, {source}", totals)
+        else:
+            yield gauge(named, f"{words}, {source}", totals)
+
+
+_METRICS: Final[tuple[MetricRow[_Counted], ...]] = (
+    counter("tidelog_connect_requests", "Requests answered.", lambda counted: counted.app.answers),
+    gauge("tidelog_connect_failed", "Whether a run FAILED.", _failed),
+    gauge(
+        "kafka_connect_connect_worker_metrics_connector_count",
+        "Of this worker.",
+        lambda counted: sum(task is None for _, task in counted.runs),
+    ),
+    gauge(
+        "kafka_connect_connect_worker_metrics_task_count",
+        "Of this worker.",
+        lambda counted: sum(task is not None for _, task in counted.runs),
+    ),
+    gauge(
+        "kafka_connect_connect_worker_rebalance_metrics_rebalancing",
+        "Of this worker.",
+        lambda counted: counted.rebalancing,
+    ),
+    gauge("tidelog_connect_connections", "Of this worker.", lambda counted: counted.connections.open.total()),
+    *_task_rows(),
+)

@@ -1,12 +1,12 @@
 """A worker and its REST API as a server of HTTP: started, and stopped."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from tidelog.connect.api.metrics import WorkerMetrics
+from tidelog.connect.api.metrics import worker_metrics
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.rest_app import RestApp
 from tidelog.connect.runtime.plugins import Plugins
@@ -14,6 +14,7 @@ from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.connect.worker import Worker
 from tidelog.log.lake import Lake
 from tidelog.operations.connector_health import all_troubles, unwell
+from tidelog.operations.metric_families import MetricFamily
 from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
@@ -81,9 +82,9 @@ class ConnectServer(HttpServer):
         self.worker.stop()
         super().end()
 
-    def metrics(self) -> WorkerMetrics:
-        """What is counted, for Prometheus."""
-        return WorkerMetrics(self.worker, self.app, self.connections)
+    def metrics(self) -> Iterator[MetricFamily]:
+        """What is counted, as of now."""
+        return worker_metrics(self.worker, self.app, self.connections)
 
     def troubles(self) -> list[str]:
         """What is not well with the lake's connectors, in words, as the topics of its workers say."""

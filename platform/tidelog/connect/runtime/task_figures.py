@@ -3,8 +3,7 @@
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
@@ -34,7 +33,7 @@ class TaskFigure(Enum):
     DEAD_LETTERS = "task-error-metrics", "deadletterqueue-produce-requests", False
 
 
-# What a source's, a sink's, and every task counts.
+# What sources, sinks, and tasks of both kinds count.
 OF_SOURCES: Final = (TaskFigure.POLLED, TaskFigure.WRITTEN)
 OF_SINKS: Final = (TaskFigure.READ, TaskFigure.SENT, TaskFigure.COMMITTED, TaskFigure.DEAD_LETTERS)
 OF_ALL: Final = (
@@ -42,19 +41,9 @@ OF_ALL: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ShownFigure:
-    """A number of a bean. `name`: as Connect's attribute; `counts`: it is a counter for Prometheus, too."""
-
-    bean: str
-    name: str
-    value: float
-    counts: bool
-
-    @property
-    def prometheus(self) -> str:
-        """The name as the JMX exporter writes it."""
-        return f"kafka_connect_{self.bean}_{self.name}".replace("-", "_")
+def figures_of(*, source: bool) -> tuple[TaskFigure, ...]:
+    """What a source's or a sink's task counts."""
+    return (*(OF_SOURCES if source else OF_SINKS), *OF_ALL)
 
 
 class TaskFigures:
@@ -91,14 +80,6 @@ class TaskFigures:
             self._forget(now_s)
             found = sum(bucket[figure] for _, bucket in self._buckets)
         return found / max(_BUCKET_S, min(WINDOW_S, now_s - self._began_s))
-
-    def shown(self, *, source: bool) -> Iterator[ShownFigure]:
-        """All that a source's or a sink's task has."""
-        for figure in (*(OF_SOURCES if source else OF_SINKS), *OF_ALL):
-            bean, name, rated = figure.value
-            if rated:
-                yield ShownFigure(bean, f"{name}-rate", self.rate(figure), counts=False)
-            yield ShownFigure(bean, f"{name}-total" if rated else name, self.total(figure), counts=rated)
 
     def _forget(self, now_s: float) -> None:
         while self._buckets and self._buckets[0][0] <= now_s - WINDOW_S:

@@ -1,17 +1,47 @@
 """The registry as a server of HTTP: started, and stopped."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
+from tidelog.operations.metric_families import MetricFamily, MetricRow, counter, gauge, read_rows
 from tidelog.registry.api.app import V1, RegistryApp
-from tidelog.registry.api.metrics import RegistryMetrics
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
 from tidelog.server.serving import HttpServer
+
+# Confluent's bean kafka.schema.registry:type=registered-count is named as jmx_exporter names it.
+_METRICS: Final[tuple[MetricRow["RegistryServer"], ...]] = (
+    counter("tidelog_registry_requests", "Requests that were answered.", lambda server: server.app.answers),
+    gauge(
+        "kafka_schema_registry_registered_count",
+        "Versions of subjects, with those softly deleted.",
+        lambda server: server.log.known(len),
+    ),
+    gauge(
+        "tidelog_registry_subjects",
+        "Subjects of all contexts.",
+        lambda server: server.log.known(lambda state: len(state.subjects(":*:"))),
+    ),
+    gauge("tidelog_registry_connections", "Open connections.", lambda server: server.connections.open.total()),
+    gauge("tidelog_registry_request_bytes", "Bytes of requests in work.", lambda server: server.app.bodies.held),
+    counter("tidelog_registry_connections_opened", "Connections that came.", lambda server: server.connections.opened),
+    counter("tidelog_registry_connections_refused", "Refused by a bound.", lambda server: server.connections.refused),
+    counter(
+        "tidelog_registry_requests_slow",
+        "Requests that did not arrive in time.",
+        lambda server: server.connections.slow,
+    ),
+    counter(
+        "tidelog_registry_requests_malformed",
+        "What was no request of HTTP.",
+        lambda server: server.connections.malformed,
+    ),
+)
 
 
 class RegistryServer(HttpServer):
@@ -39,9 +69,9 @@ class RegistryServer(HttpServer):
         self._logins = None if access is None else HttpLogins(lake, access, "REGISTRY")
         if access is not None and access.authenticates and tls is None:
             self.logger.warning("The registry has no TLS: passwords and tokens come to it as they are.")
-        self._app = RegistryApp(self.log, bounds, self._logins)
+        self.app = RegistryApp(self.log, bounds, self._logins)
         super().__init__(
-            self._app,
+            self.app,
             address,
             lake.clock,
             named="registry",
@@ -52,6 +82,6 @@ class RegistryServer(HttpServer):
             authenticates=access is not None and access.authenticates,
         )
 
-    def metrics(self) -> RegistryMetrics:
-        """What is counted, for Prometheus."""
-        return RegistryMetrics(self._app, self.connections, self.log)
+    def metrics(self) -> Iterator[MetricFamily]:
+        """What is counted, as of now; schemas as of the last request."""
+        return read_rows(_METRICS, self)

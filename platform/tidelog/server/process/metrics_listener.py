@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from threading import Thread
 from types import TracebackType
 from typing import Final, Self
@@ -11,12 +12,15 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import orjson
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import ThreadingWSGIServer
-from prometheus_client.registry import Collector
+from prometheus_client.metrics_core import Metric
 
 from tidelog.log.base.errors import TidelogError
+from tidelog.operations.metric_families import Labels, MetricFamily
 from tidelog.server.base.listeners import Address
 from tidelog.server.process.metrics_text import CONTENT_TYPE, rendered
 
+# What a process counts, as of now.
+Metrics = Callable[[], Iterable[MetricFamily]]
 # Why a process can't do its work now; None while it can.
 Problem = Callable[[], str | None]
 # What is not well with the work of a process that serves all the same, in words.
@@ -38,15 +42,14 @@ class MetricsListener:
     def __init__(
         self,
         address: Address,
-        *collectors: Collector,
+        *metrics: Metrics,
         problem: Problem = lambda: None,
         troubles: Troubles = tuple,
     ) -> None:
         self._registry = registry = CollectorRegistry()
         for own in (ProcessCollector, PlatformCollector, GCCollector):
             own(registry=registry)
-        for collector in collectors:
-            registry.register(collector)
+        self._metrics = metrics
         self._problem = problem
         self._troubles = troubles
         host, port = address
@@ -73,7 +76,8 @@ class MetricsListener:
         path = request["PATH_INFO"] or "/"
         if path in _METRICS:
             start("200 OK", [("Content-Type", CONTENT_TYPE)])
-            return [rendered(self._registry.collect())]
+            own = map(family_of, self._registry.collect())
+            return [rendered(chain(own, *(metrics() for metrics in self._metrics)))]
         if path in _LIVES:
             found = self._found_troubles()
             return _said(start, "200 OK", {"status": "degraded", "troubles": found} if found else {"status": "ok"})
@@ -95,6 +99,12 @@ class MetricsListener:
             return self._problem()
         except TidelogError as e:
             return str(e)
+
+
+def family_of(metric: Metric) -> MetricFamily:
+    """A metric of prometheus_client, which is a gauge or a counter."""
+    samples: list[tuple[Labels, float]] = [(sample.labels, sample.value) for sample in metric.samples]
+    return MetricFamily(metric.name, metric.documentation, metric.type == "counter", samples)
 
 
 def _said(start: StartResponse, status: str, body: Mapping[str, str | list[str]]) -> list[bytes]:

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 from tidelog.log.base.extras import require
 
 if TYPE_CHECKING:
-    from prometheus_client.registry import Collector
-
     from tidelog.log.lake import Lake
-    from tidelog.server.process.metrics_listener import Problem, Troubles
+    from tidelog.server.process.metrics_listener import Metrics, Problem, Troubles
 
 
 @contextmanager
 def metrics_served(
     at: str | None,
     lake: "Lake",
-    *collectors: "Collector",
+    *metrics: "Metrics",
     problem: "Problem | None" = None,
     troubles: "Troubles" = tuple,
 ) -> Iterator[str | None]:
@@ -33,12 +31,14 @@ def metrics_served(
     # Heavy, and not needed for --help.
     from tidelog.server.base.listeners import parse_listener, refusal, shown
     from tidelog.server.process.metrics_listener import MetricsListener
-    from tidelog.server.process.store_metrics import StoreMetrics, store_problem
+    from tidelog.server.process.store_metrics import store_metrics, store_problem
 
     address = parse_listener(at)
     problem = problem or store_problem(lake)
     try:
-        listener = MetricsListener(address, *collectors, StoreMetrics(lake.storage), problem=problem, troubles=troubles)
+        listener = MetricsListener(
+            address, *metrics, lambda: store_metrics(lake.storage), problem=problem, troubles=troubles
+        )
     except OSError as e:
         raise refusal(address, e) from e
     with listener:

@@ -3,43 +3,34 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from prometheus_client.metrics_core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
-
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
-from tidelog.log.storage.requests import Requests
+from tidelog.log.storage.requests import RequestCounts, Requests
+from tidelog.operations.metric_families import MetricFamily, MetricRow, counter, read_rows
 
 # For how long a store that answered is taken to answer: supervisors ask every second, and each request costs.
 _ANSWERED_S: Final = 10.0
+_METRICS: Final[tuple[MetricRow[RequestCounts], ...]] = (
+    counter(
+        "tidelog_store_requests",
+        "Requests to the object store.",
+        lambda counts: [({"kind": kind.value}, count) for kind, count in sorted(counts.by_kind.items())],
+    ),
+    counter("tidelog_store_sent_bytes", "Bytes sent to the object store.", lambda counts: counts.sent_bytes),
+    counter(
+        "tidelog_store_received_bytes",
+        "Bytes received from the object store.",
+        lambda counts: counts.received_bytes,
+    ),
+)
 
 
-class StoreMetrics(Collector):
+def store_metrics(storage: Storage) -> Iterator[MetricFamily]:
     """The requests to an object store since the process began, by kind, and their bytes; nothing of a local disk."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._requests: Requests | None = getattr(storage, "requests", None)
-
-    def describe(self) -> list[Metric]:
-        """Nothing: the metrics are made when they are asked for."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """All of them, as of now."""
-        if self._requests is None:
-            return
-        counts = self._requests.counts()
-        requests = CounterMetricFamily("tidelog_store_requests", "Requests to the object store.", labels=["kind"])
-        for kind, count in sorted(counts.by_kind.items()):
-            requests.add_metric([kind.value], count)
-        yield requests
-        for name, what, value in (
-            ("sent", "Bytes sent to the object store.", counts.sent_bytes),
-            ("received", "Bytes received from the object store.", counts.received_bytes),
-        ):
-            yield CounterMetricFamily(f"tidelog_store_{name}_bytes", what, value=value)
+    requests: Requests | None = getattr(storage, "requests", None)
+    return iter(()) if requests is None else read_rows(_METRICS, requests.counts())
 
 
 def store_problem(lake: Lake) -> Callable[[], str | None]:

@@ -19,7 +19,7 @@ from tidelog.broker.base.channels import NoAnswerError, NotAskedError
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.broker import Broker
 from tidelog.broker.produce.hand_over import AVOIDED_S
-from tidelog.broker.server.metrics import HAND_OVER_OUTCOMES, BrokerMetrics
+from tidelog.broker.server.metrics import HAND_OVER_OUTCOMES, broker_metrics
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import decode
 from tidelog.broker.wire.frames import framed, header_of
@@ -184,9 +184,9 @@ def test_several_brokers_parts_are_one_entry() -> None:
 def test_what_becomes_of_each_hand_over_is_counted() -> None:
     async def act(world: World) -> None:
         def counted() -> dict[str, float]:
-            metrics = BrokerMetrics(world.brokers[1].meter, world.brokers[1].connections, lambda: True)._hand_overs()
-            assert metrics.name == "tidelog_broker_handed_over_parts"
-            return {sample.labels["outcome"]: sample.value for sample in metrics.samples}
+            families = broker_metrics(world.brokers[1].meter, world.brokers[1].connections, lambda: True)
+            (samples,) = [one.samples for one in families if one.name == "tidelog_broker_handed_over_parts"]
+            return {labels["outcome"]: value for labels, value in samples}
 
         assert counted() == dict.fromkeys(HAND_OVER_OUTCOMES, 0)
         for fares in ("well", "dead", "request lost", "answer lost"):

@@ -12,7 +12,7 @@ from support.kafka_wire import request_frame
 from support.sasl_clients import PASSWORD_MECHANISMS, PASSWORDS, LoginWorld, SaslClient, plain
 from support.waiting import eventually_async
 
-from tidelog.broker.server.metrics import BrokerMetrics
+from tidelog.broker.server.metrics import broker_metrics
 from tidelog.broker.wire.apis import ApiKey
 
 NONE, UNSUPPORTED_MECHANISM, ILLEGAL_STATE, FAILED = 0, 33, 34, 58
@@ -480,8 +480,8 @@ def test_log_ins_are_in_the_metrics():
             await client.log_in("PLAIN", "alice", PASSWORDS["alice"])
         for _ in range(3):
             await SaslClient(world).log_in("PLAIN", "alice", "wrong")
-        families = BrokerMetrics(world.meter, world.connections, lambda: False).collect()
-        shown = {family.name: family.samples[0].value for family in families if "authentication" in family.name}
+        families = broker_metrics(world.meter, world.connections, lambda: False)
+        shown = {family.name: family.samples[0][1] for family in families if "authentication" in family.name}
         name = "kafka_server_socket_server_metrics"
         assert shown == {
             f"{name}_successful_authentication": 1,
