@@ -1,7 +1,6 @@
 """Serializers and deserializers of registries, beside confluent-kafka's: records a second of one thread."""
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -140,14 +139,11 @@ def _message_type() -> Any:
 def _clients(plan: Plan) -> Iterator[tuple[Any, Any]]:
     """Both clients of a registry in a thread of this process."""
     with Lake(str(plan.work / "registry")) as lake:
-        server, ready = RegistryServer(lake, ("127.0.0.1", 0)), threading.Event()
-        thread = threading.Thread(target=server.run, args=(ready.set,))
-        thread.start()
-        ready.wait()
+        server = RegistryServer(lake, ("127.0.0.1", 0))
+        server.start()
         url = f"http://127.0.0.1:{server.address[1]}"
         try:
             with SchemaRegistryClient({"url": url}) as ours, theirs.SchemaRegistryClient({"url": url}) as other:
                 yield ours, other
         finally:
             server.stop()
-            thread.join()

@@ -81,6 +81,6 @@ def test_an_address_that_leads_nowhere_says_so(browser, console):
 def test_a_server_that_is_gone_is_named(browser, tmp_path):
     with running_console(tmp_path / "lake") as console, visit(browser, console.url) as visitor:
         visitor.go("overview")
-        console.server.stop()
+        console.server.drain()
         expect(visitor.page.get_by_role("alert")).to_contain_text("does not answer")
         visitor.trouble[:] = [words for words in visitor.trouble if "net::ERR_" not in words]

@@ -1,6 +1,5 @@
 """A console in a thread of the test's process, on a free loopback port, and a client as a page is one."""
 
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,24 +65,11 @@ def running_console(
 
     `options`: of the lake's store. `settings`: of the server.
     """
-    ready, failures = threading.Event(), []
     with Lake(folder, options=options) as lake:
         given = ConsoleSettings(read_only, host_names)
         server = ConsoleServer(lake, ("127.0.0.1", 0), settings=given, **settings)
-
-        def serve() -> None:
-            try:
-                server.run(ready.set)
-            except BaseException as error:
-                failures.append(error)
-                raise
-
-        thread = threading.Thread(target=serve, name="console")
-        thread.start()
-        ready.wait()
+        server.start()
         try:
             yield RunningConsole(f"http://127.0.0.1:{server.address[1]}", lake, server)
         finally:
             server.stop()
-            thread.join()
-    assert failures == []

@@ -1,6 +1,5 @@
 """A registry in a thread of the test's process, on a free loopback port."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,23 +21,10 @@ class RunningRegistry:
 @contextmanager
 def running_registry(folder: Path, **settings: Any) -> Iterator[RunningRegistry]:
     """A registry over the lake in a folder, until the end of the block. `settings`: of the server besides."""
-    ready, failures = threading.Event(), []
     with Lake(folder) as lake:
         server = RegistryServer(lake, ("127.0.0.1", 0), **settings)
-
-        def serve() -> None:
-            try:
-                server.run(ready.set)
-            except BaseException as error:
-                failures.append(error)
-                raise
-
-        thread = threading.Thread(target=serve, name="registry")
-        thread.start()
-        ready.wait()
+        server.start()
         try:
             yield RunningRegistry(f"{server.scheme}://127.0.0.1:{server.address[1]}", server)
         finally:
             server.stop()
-            thread.join()
-    assert failures == []

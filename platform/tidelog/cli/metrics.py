@@ -1,16 +1,20 @@
 """`tidelog metrics`: what Prometheus reads of a lake, whether brokers run or not."""
 
 import sys
-from typing import Annotated
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidelog.commands.http_server import say_ready
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
-from tidelog.server.process.logs import logging_lines
-from tidelog.server.process.serving import metrics_served
-from tidelog.server.process.stopping import Stop
+from tidelog.server.process.serving import Ready, Service, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidelog.operations.metric_families import MetricFamily
+    from tidelog.server.process.metrics_listener import Metrics
 
 
 def metrics(
@@ -55,13 +59,25 @@ def metrics(
 
     with call.open_lake() as lake, SnapshotReader(lake, age) as reader:
         reader.read()  # what can't be looked at is refused at once
-        lake_metrics = LakeMetrics(lake, reader, cluster=cluster)
+        read = LakeMetrics(lake, reader, cluster=cluster).read
         if listener is None:
-            sys.stdout.write(rendered(lake_metrics.read()).decode())
-            return
+            sys.stdout.write(rendered(read()).decode())
+        else:
+            serve(call, lambda: nullcontext(lake), lambda *_: LakeExporter(lake.uri, read), metrics=listener)
 
-        lines = logging_lines(call.log_format, call.log_level)
-        with Stop() as stop, lines, metrics_served(listener, lake, lake_metrics.read) as served:
-            found = {"url": f"http://{served}/metrics", "lake": lake.uri}
-            say_ready(call, found, f"Metrics at {found['url']} ({lake.uri})")
-            stop.within()
+
+class LakeExporter(Service):
+    """Serves what Prometheus reads of a lake, and nothing else."""
+
+    def __init__(self, uri: str, read: "Metrics") -> None:
+        self._uri = uri
+        self._read = read
+
+    def ready(self, metrics: str | None) -> Ready:
+        """Where the metrics are."""
+        url = f"http://{metrics}/metrics"
+        return Ready(f"Metrics at {url} ({self._uri})", {"url": url, "lake": self._uri})
+
+    def metrics(self) -> "Iterable[MetricFamily]":
+        """The lake's."""
+        return self._read()

@@ -1,15 +1,17 @@
 """`tidelog registry …`: a schema registry that Confluent's clients and tools use as it is."""
 
 import os
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from tidelog.commands.declare import command, family
-from tidelog.commands.http_server import HttpServerOptions, serve
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
 from tidelog.registry.modules import REGISTRY_MODULES
+from tidelog.server.options import HttpServerOptions
+from tidelog.server.process.serving import serve
 
 registries = family("Run a schema registry over a lake, in Confluent's API.")
 
@@ -30,7 +32,7 @@ def start(
 
     Says on stdout when clients can connect; its log goes to stderr.
     """
-    address = call.named_lake()
+    call.named_lake()
     require("registry", *REGISTRY_MODULES)
     # The API and the log: heavy, and not needed for --help.
     from tidelog.cli.serving.registry_serving import given_settings, new_registry
@@ -38,8 +40,15 @@ def start(
 
     given = given_settings(served.config, os.environ)
     serve(
-        call, address, served.metrics, lambda lake, _: new_registry(
-            lake, parse_listener(listener), given, topic=topic, authenticate=served.authenticate,
+        call,
+        partial(call.open_lake, create=True),
+        lambda lake, _: new_registry(
+            lake,
+            parse_listener(listener),
+            given,
+            topic=topic,
+            authenticate=served.authenticate,
             host_names=served.host_name or (),
         ),
-    )  # fmt: skip
+        metrics=served.metrics,
+    )

@@ -1,8 +1,7 @@
 """`tidelog maintain`, as a command or a job: it maintains a lake, once or at intervals, and prints what it did."""
 
 import json
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -12,17 +11,16 @@ from tidelog.commands.maintain_options import MaintainOptions, MaintenancePart
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, note, print_json, say, table
 from tidelog.operations.maintenance import LakeMaintenance, RunCounts
-from tidelog.operations.metric_families import MetricRow, counter, gauge, read_rows
+from tidelog.operations.metric_families import MetricFamily, MetricRow, counter, gauge, read_rows
 from tidelog.retention.report import MaintenanceReport
 from tidelog.retention.scheduling import run_every
-from tidelog.server.process.logs import logging_lines
-from tidelog.server.process.serving import metrics_served
+from tidelog.server.process.serving import Service, serve
+from tidelog.server.process.stopping import Stop
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake
     from tidelog.retention.compaction.run import Compactor
     from tidelog.retention.rewrites.executors import Executor
-
 
 _METRICS: Final[tuple[MetricRow[RunCounts], ...]] = (
     counter(
@@ -42,22 +40,15 @@ def maintain_lake(
     asked: MaintainOptions,
     parts: Sequence[MaintenancePart] = tuple(MaintenancePart),
     on_spark: "Callable[[Lake], tuple[Executor, Compactor]] | None" = None,
-    due: Callable[[], bool] = lambda: True,
-    tell: Callable[[MaintenanceReport], None] | None = None,
 ) -> None:
     """Maintain the lake and print each run's report. `parts`: those of a call without `--only`.
 
-    `on_spark`: makes what reads and writes a lake's segments in place of this process. `due`: whether a run of a loop
-    is to take place. `tell`: takes reports in place of printing them. One run raises `typer.Exit` with the code of a
-    failure when a part failed. A loop goes on whatever fails, and ends when it is interrupted.
+    `on_spark`: makes what reads and writes a lake's segments in place of this process. One run raises `typer.Exit` with
+    the code of a failure when a part failed. A loop goes on whatever fails, and ends when it is interrupted.
     """
     every_s = asked.check()
-    with call.open_lake() as lake, ExitStack() as ends:
-        counts = RunCounts(lake.clock)
-        if every_s is not None and tell is None:
-            ends.enter_context(logging_lines(call.log_format, call.log_level))
-        if asked.metrics is not None:
-            _serve(asked.metrics, lake, counts, ends)
+
+    def maintaining(lake: "Lake") -> Callable[[], MaintenanceReport]:
         executor, compactor = on_spark(lake) if on_spark else (None, None)
         maintenance = LakeMaintenance(lake, executor, compactor)
 
@@ -69,29 +60,52 @@ def maintain_lake(
                 now_ms=asked.now,
                 dry_run=asked.dry_run,
             )
-            if tell is None:
-                print_report(report, as_json=call.as_json, one_line=every_s is not None)
-            else:
-                tell(report)
+            print_report(report, as_json=call.as_json, one_line=every_s is not None)
             return report
 
-        def again() -> None:
-            if not due():
-                return
-            error = counts.round(once)
-            if error is not None:  # the store is away, say: the next run comes
-                complain(error, debug=call.debug, as_json=call.as_json)
+        return once
 
-        if every_s is not None:
-            run_every(every_s, again)
-        elif once().failed:
+    if every_s is not None:
+        serve(
+            call,
+            call.open_lake,
+            lambda lake, _: MaintenanceRounds(call, RunCounts(lake.clock), every_s, maintaining(lake)),
+            metrics=asked.metrics,
+        )
+        return
+    with call.open_lake() as lake:
+        if maintaining(lake)().failed:
             raise typer.Exit(FAILED)
 
 
-def _serve(at: str, lake: "Lake", counts: RunCounts, ends: ExitStack) -> None:
-    """Serve the loop's metrics until `ends`."""
-    served = ends.enter_context(metrics_served(at, lake, lambda: read_rows(_METRICS, counts)))
-    note(f"metrics at http://{served}/metrics")
+class MaintenanceRounds(Service):
+    """Has a run take place once every `every_s` seconds, whatever fails. A run may be killed anywhere."""
+
+    drains = False
+
+    def __init__(self, call: Session, counts: RunCounts, every_s: float, once: Callable[[], MaintenanceReport]) -> None:
+        self._call = call
+        self._counts = counts
+        self._every_s = every_s
+        self._once = once
+
+    def ready(self, metrics: str | None) -> None:
+        """On stderr: reports go to stdout."""
+        if metrics is not None:
+            note(f"metrics at http://{metrics}/metrics")
+
+    def run(self, stop: Stop) -> None:  # noqa: ARG002 - a signal ends the process
+        """Rounds without an end."""
+        run_every(self._every_s, self._round)
+
+    def _round(self) -> None:
+        error = self._counts.round(self._once)
+        if error is not None:  # the store is away, say: the next run comes
+            complain(error, debug=self._call.debug, as_json=self._call.as_json)
+
+    def metrics(self) -> Iterator[MetricFamily]:
+        """Of the runs."""
+        return read_rows(_METRICS, self._counts)
 
 
 def print_report(report: MaintenanceReport, *, as_json: bool, one_line: bool = False) -> None:

@@ -12,6 +12,7 @@ from tidelog.operations.metric_families import MetricFamily, MetricRow, counter,
 from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
+from tidelog.server.process.stopping import Stop
 from tidelog.server.serving import HttpServer
 
 _METRICS: Final[tuple[MetricRow["ConsoleServer"], ...]] = (
@@ -78,7 +79,12 @@ class ConsoleServer(HttpServer):
         self.console.close()
         super().end()
 
-    def stop(self) -> None:
-        """Ask the server to end, from any thread."""
-        super().stop()
+    def drain(self) -> None:
+        """Ask the server to end, and answers that would go on, from any thread."""
+        super().drain()
         self.console.end()
+
+    def run(self, stop: Stop) -> None:
+        """Serve until `stop`, with figures of the lake from the beginning: the first page need not wait for them."""
+        self.console.part(Sampler)
+        super().run(stop)

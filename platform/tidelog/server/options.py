@@ -1,5 +1,6 @@
-"""`--metrics`, the same at every command that runs for long: one listener for metrics and health."""
+"""Options of commands that stay up: where a process's metrics are, and which clients a server of HTTP lets in."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -13,3 +14,36 @@ MetricsAt = Annotated[
         show_default=False,
     ),
 ]
+HostNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="A name by which clients may call the server, besides addresses and names that only its own network has;"
+        " '*': any. Repeatable.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpServerOptions:
+    """Which clients may come in, and where the process's own metrics are."""
+
+    host_name: HostNames = None
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Settings of brokers, as 'broker start --config' takes them: those of access, tokens and TLS count.",
+            show_default=False,
+        ),
+    ] = None
+    authenticate: Annotated[
+        bool,
+        typer.Option(
+            "--authenticate",
+            help="Clients must log in: as a user of the lake, or by a token. Without it they must where a listener of"
+            " --config has them do so.",
+        ),
+    ] = False
+    metrics: MetricsAt = None

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Final
 
@@ -13,13 +14,14 @@ from starlette.types import ASGIApp
 
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
-from tidelog.operations.metric_families import MetricFamily
 from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.base.listeners import shown
 from tidelog.server.base.tls import ListenerTls
 from tidelog.server.connections import HttpBounds, HttpCounts, bounded
 from tidelog.server.hosts import KnownHosts, OwnHosts
 from tidelog.server.logins import HttpLogins
+from tidelog.server.process.serving import Ready, Service
+from tidelog.server.process.stopping import Stop
 from tidelog.server.request_ids import RequestIds
 
 BACKLOG: Final = 1024
@@ -29,7 +31,7 @@ class HttpAddressError(TidelogError):
     """An address that a server can't listen at."""
 
 
-class HttpServer:
+class HttpServer(Service):
     """An application at an address. `named`: what it is, for refusals and the log. `media_type`: of refusals.
 
     `tls`: None speaks HTTP without encryption; files that change are read again within a second, and count for new
@@ -90,35 +92,43 @@ class HttpServer:
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
         config.load()
         self._server = uvicorn.Server(config)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=named)
+        self._served: Future[None] | None = None
         self._socket = bound_socket(address, named)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
         self.url = f"{self.scheme}://{shown(self.address)}{path}"
 
-    def run(self, ready: Callable[[], None] = lambda: None) -> None:
-        """Serve until `stop`; `ready` is called once clients can connect. Requests that began, end.
-
-        Signals are the caller's, unless it calls this in the main thread: then SIGTERM and SIGINT end the server, too,
-        and are raised again.
-        """
+    def start(self) -> None:
+        """Serve in a thread: there uvicorn leaves signals alone. The socket has taken connections before."""
         self.begin()
-        ready()  # the socket takes connections already, and keeps them until the server accepts them
-        try:
-            with self._socket:
-                self._server.run([self._socket])
-        finally:
-            self.end()
+        self._served = self._thread.submit(self._server.run, [self._socket])
 
-    def stop(self) -> None:
-        """Ask the server to end, from any thread."""
+    def ready(self, metrics: str | None) -> Ready:
+        """Its address."""
+        document = {"url": self.url, **self.about, **({} if metrics is None else {"metrics": metrics})}
+        return Ready(f"{self.named.capitalize()} ready at {self.url} ({self.about['lake']})", document)
+
+    def run(self, stop: Stop) -> None:
+        """Serve until `stop`, or until the server has failed, which `stop` raises."""
+        if self._served is not None:
+            self._served.add_done_callback(lambda _: stop.ask("its server has ended"))
+        super().run(stop)
+
+    def drain(self) -> None:
+        """Ask the server to end, from any thread: requests that began, end."""
         self._server.should_exit = True
 
-    def metrics(self) -> Iterable[MetricFamily]:
-        """What is counted, as of now."""
-        raise NotImplementedError
-
-    def troubles(self) -> Iterable[str]:
-        """What is not well with its work while it serves, in words."""
-        return ()
+    def stop(self) -> None:
+        """End once requests that began have ended."""
+        self.drain()
+        try:
+            if self._served is not None:
+                self._served.result()
+        finally:
+            self._thread.shutdown()
+            self._socket.close()
+            if self._served is not None:
+                self.end()
 
     def begin(self, **counts: int) -> None:
         """Begin what runs beside the application. `counts`: what the log says of it, besides."""

@@ -97,7 +97,7 @@ def test_the_tails_of_other_topics_go_on(running, values):
         running.lake.topic("hostile").append([{"value": b'{"a": 1}'}])
         assert [one["value"]["text"] for one in filtered.wait("record", 1)] == ['{"a": 1}']
     finally:
-        running.server.stop()
+        running.server.drain()
         for one in (hostile, sound, filtered):
             one.close()
 
@@ -122,6 +122,6 @@ def test_what_no_reader_expects_ends_no_tail(running, monkeypatch):
         assert sound.wait("record", 1)[0]["value"]["text"] == "one"
         assert broken.wait("record", 1)[0]["value"]["text"] == "next"
     finally:
-        running.server.stop()
+        running.server.drain()
         for one in (broken, sound):
             one.close()

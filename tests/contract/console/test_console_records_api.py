@@ -163,7 +163,7 @@ def tailing(running):
         return opened[-1]
 
     yield tailed
-    running.server.stop()
+    running.server.drain()
     for one in opened:
         one.close()
 

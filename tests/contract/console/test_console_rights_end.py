@@ -74,7 +74,7 @@ def test_a_live_tail_ends(running, end, how):
         status = httpx.get(f"{running.url}/api/topics/orders/tail", auth=ANN).status_code
         assert status == (403 if how is acl_goes else 401)
     finally:
-        running.server.stop()
+        running.server.drain()
         for one in (ours, other):
             one.close()
 

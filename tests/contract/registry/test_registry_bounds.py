@@ -357,7 +357,7 @@ def test_a_registry_that_stops_ends_what_still_arrives_and_answers_the_rest(tmp_
     with running_registry(tmp_path / "lake") as running, connected(running.url) as slow, connected(running.url) as idle:
         slow.sendall(b"POST /subjects/a/versions HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n" + JSON_TYPE + b"\r\n{")
         eventually(lambda: running.server.connections.open.total() == 2, "both are connected")
-        running.server.stop()
+        running.server.drain()
         assert answers(idle) == []
         assert [status for status, _ in answers(slow)] == [503]
 

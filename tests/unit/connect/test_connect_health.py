@@ -1,7 +1,6 @@
 """What the topics of workers, their leases, and databases' slots say of connectors that are not well."""
 
 import json
-import threading
 
 from support.connect_plugins import COUNTER, PLUGINS
 from support.logs import memory_lake
@@ -103,10 +102,9 @@ def test_connectors_of_a_lake_that_follows_another_run_at_its_source():
 def test_a_workers_health_names_a_connector_that_failed(tmp_path):
     lake = Lake(str(tmp_path / "lake"), True)
     server = ConnectServer(lake, ("127.0.0.1", 0), plugins=Plugins((), PLUGINS))
-    served = threading.Thread(target=server.run, daemon=True)
     try:
         assert server.troubles() == []
-        served.start()
+        server.start()
         lake.create_topic("t", 1)
         config = {"connector.class": COUNTER, "topic": "t", "most": "9", "fail.at": "5", **CONVERTERS}
         ConnectOperations(server.worker).create("c", config, None)
@@ -116,5 +114,4 @@ def test_a_workers_health_names_a_connector_that_failed(tmp_path):
         eventually(lambda: server.troubles() == wanted, "the failure is named")
     finally:
         server.stop()
-        served.join()
         lake.close()

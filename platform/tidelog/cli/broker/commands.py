@@ -10,12 +10,11 @@ import typer
 from tidelog.cli.serving.plan import BROKER_MODULES, BrokerPlan, ReadyLine
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.http_server import HostNames
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say
 from tidelog.log.base.extras import require
 from tidelog.registry.modules import REGISTRY_MODULES
-from tidelog.server.options import MetricsAt
+from tidelog.server.options import HostNames, MetricsAt
 
 brokers = family("Run, list and describe brokers, through which Kafka's own clients use a lake.")
 

@@ -25,7 +25,6 @@ from tidelog.server.base.listeners import shown
 from tidelog.server.process.logs import LimitedLines, logging_lines
 from tidelog.server.process.metrics_listener import Metrics, Problem
 from tidelog.server.process.serving import metrics_served
-from tidelog.server.process.store_metrics import store_problem
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +95,7 @@ async def _serve(
         if plan.registry is not None:
             registry = await _registry(lake, plan, ends, read)
         at = plan.metrics and shown(plan.metrics)
-        metrics = ends.enter_context(metrics_served(at, lake, *read, problem=_problem(lake, broker)))
+        metrics = ends.enter_context(metrics_served(at, lake, *read, why_not_ready=_problem(broker)))
         lines.fields["broker"] = str(broker.id)
         # What is there now stays: a collection of garbage need not look at it again and again.
         gc.collect()
@@ -124,10 +123,9 @@ async def _serve(
         logger.info("Broker stopped")
 
 
-def _problem(lake: Lake, broker: Broker) -> Problem:
+def _problem(broker: Broker) -> Problem:
     """Why clients should not be sent to the broker now; None while they may."""
-    of_store = store_problem(lake)
-    return lambda: "The broker stops." if broker.connections.is_draining else of_store()
+    return lambda: "The broker stops." if broker.connections.is_draining else None
 
 
 async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack, metrics: list[Metrics]) -> str:
@@ -135,13 +133,14 @@ async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack, metrics: list
 
     Its metrics are added to `metrics`.
     """
-    from tidelog.cli.serving.registry_serving import new_registry, served
+    from tidelog.cli.serving.registry_serving import new_registry
 
     assert plan.registry is not None  # the caller looks
     given = given_by_file(plan.config, plan.config_path) | given_by_environment(os.environ)
     hosts = (host for host, _ in (*plan.listeners.values(), *plan.advertised.values()))
     names = (*plan.registry_names, *hosts)
     server = await asyncio.to_thread(partial(new_registry, lake, plan.registry, given, host_names=names))
-    ends.enter_context(served(server))
+    server.start()
+    ends.callback(server.stop)
     metrics.append(server.metrics)
     return server.url

@@ -12,11 +12,12 @@ from tidelog.cli.broker.election import MaintainerElection
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.planning import planned_settings
 from tidelog.cli.serving.plan import BrokerPlan
-from tidelog.commands.maintain_options import MaintainOptions
-from tidelog.commands.maintain_run import maintain_lake
-from tidelog.commands.options import Session
+from tidelog.commands.failures import complain
+from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
+from tidelog.operations.maintenance import LakeMaintenance
 from tidelog.retention.report import MaintenanceReport
+from tidelog.retention.scheduling import run_every
 from tidelog.server.process.logs import logging_lines
 
 # By its name, not the module's, which is __main__ in a process of its own.
@@ -41,10 +42,16 @@ def main() -> None:
         Lake(plan.lake, options=plan.store) as lake,
         MaintainerElection(lake.storage, lake.clock, lake.ids) as election,
     ):
-        session = Session(plan.lake, debug=plan.debug, store=dict(plan.store))
-        every_s = min(planned_settings(plan, os.environ).maintain_every_s, MOST_S)
-        options = MaintainOptions(every=f"{every_s:f}s")
-        maintain_lake(session, options, due=lambda: is_due(lake, election), tell=log_report)
+        maintenance = LakeMaintenance(lake)
+
+        def maintained() -> None:
+            try:
+                if is_due(lake, election):
+                    log_report(maintenance.run())
+            except TidelogError as error:  # the store is away, say: the next round comes
+                complain(error, debug=plan.debug)
+
+        run_every(min(planned_settings(plan, os.environ).maintain_every_s, MOST_S), maintained)
 
 
 def is_due(lake: Lake, election: MaintainerElection) -> bool:

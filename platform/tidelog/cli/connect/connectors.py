@@ -1,17 +1,17 @@
 """`tidelog connect …`: workers that run connectors, with Kafka Connect's REST API."""
 
-import gc
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.http_server import HostNames, serve
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, table
 from tidelog.log.base.extras import require
-from tidelog.server.options import MetricsAt
+from tidelog.server.options import HostNames, MetricsAt
+from tidelog.server.process.serving import serve
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake
@@ -21,8 +21,6 @@ connectors = family("Run connectors, with Kafka Connect's REST API.")
 
 # The modules of the extra `registry` that a worker's server needs.
 CONNECT_MODULES = ("starlette", "uvicorn", "prometheus_client", "cryptography")
-# New objects between two collections of garbage.
-_OBJECTS = 100_000
 
 
 @command(connectors, "start", example="tidelog --lake ./lake connect start --listener 127.0.0.1:8083")
@@ -54,7 +52,7 @@ def start(
     Says on stdout when requests are taken; its log goes to stderr. When it is asked to stop, its tasks end, commit, and
     go to other workers.
     """
-    address = call.named_lake()
+    call.named_lake()
     require("registry", *CONNECT_MODULES)
     # The API and the log: heavy, and not needed for --help.
     from tidelog.cli.connect.worker_file import read_worker_file
@@ -71,14 +69,7 @@ def start(
         lines.hide = lambda text: own.hide(server.worker.shared.providers.secrets.hidden(text))
         return server
 
-    serve(call, address, metrics, opened, settled=_settle)
-
-
-def _settle(_: object) -> None:
-    """Keep what is there now. A batch's thousands of objects end together: a look after each 700 takes a tenth more."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_OBJECTS)
+    serve(call, partial(call.open_lake, create=True), opened, metrics=metrics)
 
 
 @command(connectors, "plugins", example="tidelog connect plugins")

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from tidelog.commands.http_server import HttpServerOptions, serve
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
+from tidelog.server.options import HttpServerOptions
+from tidelog.server.process.serving import serve
 
 
 def console(
@@ -23,21 +24,21 @@ def console(
 
     Says on stdout when browsers can connect; its log goes to stderr.
     """
-    address = call.named_lake()
+    call.named_lake()
     require("console", "prometheus_client", "scramp", "starlette", "uvicorn")
     # The server and the log: heavy, and not needed for --help.
     from tidelog.cli.serving.registry_serving import given_settings, http_settings
     from tidelog.console.base.console import ConsoleSettings
-    from tidelog.console.live.sampler import Sampler
     from tidelog.console.server import ConsoleServer
     from tidelog.server.base.listeners import parse_listener
 
     own = http_settings(given_settings(served.config, os.environ), "console", authenticate=served.authenticate)
     settings = ConsoleSettings(read_only, frozenset(served.host_name or ()))
     serve(
-        call, address, served.metrics, lambda lake, _: ConsoleServer(
+        call,
+        call.open_lake,
+        lambda lake, _: ConsoleServer(
             lake, parse_listener(listener), settings=settings, bounds=own.bounds, access=own.access, tls=own.tls
         ),
-        create=False,
-        settled=lambda server: server.console.part(Sampler),  # the first page need not wait for a look at all of it
-    )  # fmt: skip
+        metrics=served.metrics,
+    )

@@ -1,8 +1,6 @@
-"""A registry in a process: configured as brokers are, served by a thread of its own until it is asked to stop."""
+"""A registry in a process, configured as brokers are."""
 
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tidelog.cli.serving.config_file import read_config
@@ -69,18 +67,6 @@ def given_settings(config: str | None, environment: Mapping[str, str]) -> Given:
     """The settings of a configuration file and of the environment. Raises `UsageProblemError`."""
     in_file = {} if config is None else given_by_file(read_config(config), config)
     return in_file | given_by_environment(environment)
-
-
-@contextmanager
-def served(server: RegistryServer) -> Iterator[None]:
-    """Serve in a thread until the end of the block, which waits for requests that began."""
-    thread = threading.Thread(target=server.run, name="tidelog-registry")
-    thread.start()
-    try:
-        yield
-    finally:
-        server.stop()
-        thread.join()
 
 
 def _text(given: Given, listener: str, name: str) -> str:

@@ -9,23 +9,24 @@ from typing import Any, Self
 
 
 class Stop:
-    """Whether a signal asked this process to stop. A second request does not wait: it ends the process.
+    """Whether a signal, or a thread, asked this process to stop. A second signal does not wait: it ends the process.
 
     A log survives a process that ends at any moment; a pipe that no reader empties would hold back anything gentler.
 
     `wakeup` is a descriptor that becomes readable with the first request, for a caller that waits in `select`.
+    `reason`: the signal's name, or why it was asked else; "" while it is not.
     """
 
     def __init__(self) -> None:
+        self.reason = ""
         self.signal = 0
-        self.wakeup = -1
-        self._write = -1
+        self.wakeup, self._write = -1, -1
         self._before: dict[int, Any] = {}
 
     @property
     def asked(self) -> bool:
         """Whether to stop."""
-        return self.signal != 0
+        return self.reason != ""
 
     @property
     def exit_code(self) -> int:
@@ -35,6 +36,12 @@ class Stop:
     def within(self, seconds: float | None = None) -> bool:
         """Whether a stop is asked for within `seconds`; None waits for it."""
         return self.asked or bool(select.select([self.wakeup], [], [], seconds)[0])
+
+    def ask(self, reason: str) -> None:
+        """Ask this process to stop, from any thread."""
+        if not self.asked:
+            self.reason = reason
+            os.write(self._write, b"!")
 
     def __enter__(self) -> Self:
         self.wakeup, self._write = os.pipe()
@@ -51,7 +58,7 @@ class Stop:
         os.close(self._write)
 
     def _handle(self, number: int, _: FrameType | None) -> None:
-        if self.signal:
+        if self.asked:
             os._exit(128 + number)
         self.signal = number
-        os.write(self._write, b"!")
+        self.ask(signal.Signals(number).name)

@@ -200,7 +200,7 @@ def test_a_stop_ends_it_after_a_whole_batch():
 
     def events():
         yield batch("a", "b")
-        stop.signal = 15
+        stop.reason = "SIGTERM"
         yield batch("c", "d")
         yield batch("never")
 
