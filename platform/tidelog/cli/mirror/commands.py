@@ -1,26 +1,17 @@
 """`tidelog mirror …`: a lake that follows another one."""
 
-import sys
-from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
 from tidelog.cli.mirror.from_kafka import copy_from_kafka, require_none
-from tidelog.cli.mirror.options import (
-    KafkaOptions,
-    MirrorMetricsAt,
-    bytes_per_s,
-    kafka_servers,
-    mirror_metrics_served,
-)
+from tidelog.cli.mirror.options import KafkaOptions, MirrorMetricsAt, bytes_per_s, kafka_servers
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import FAILED, UsageProblemError
 from tidelog.commands.mirror_options import TwoLakes, topic_pattern
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say
 from tidelog.log.base.extras import require
-from tidelog.server.process.logs import logging_lines
 from tidelog.server.process.stopping import Stop
 
 mirrors = family("Have a lake follow another one, and make it a lake of its own when that one is lost.")
@@ -70,37 +61,27 @@ def _follow(
     once: bool,
     limit: str | None,
     discard_diverged: bool,
-    metrics_at: str | None,
+    metrics: str | None,
 ) -> None:
     """Have a lake follow another one until stopped, or ship what is there now."""
+    from tidelog.cli.mirror.shipping import ship
     from tidelog.mirror.follower_setup import adopt
     from tidelog.mirror.lease import FollowerLease
     from tidelog.mirror.mirror import Mirror
 
     wanted, rate = topic_pattern(topics), bytes_per_s(limit)
-    with Stop() as stop, lakes.open_source(call) as source, lakes.open_follower(call) as follower, ExitStack() as ends:
+    with lakes.open_source(call) as source, lakes.open_follower(call) as follower:
         adopt(source, follower)
-        lease = ends.enter_context(FollowerLease(follower.storage, follower.clock, follower.ids.new()))
-        mirror = Mirror(source, follower, wanted=wanted, bytes_per_s=rate, discard=discard_diverged, lease=lease)
+        with FollowerLease(follower.storage, follower.clock, follower.ids.new()) as lease:
+            mirror = Mirror(source, follower, wanted=wanted, bytes_per_s=rate, discard=discard_diverged, lease=lease)
 
-        if not once:
-            ends.enter_context(logging_lines(call.log_format, call.log_level))
-        try:
-            metrics = mirror_metrics_served(metrics_at, follower, lambda: mirror.said, mirror.clock.now_ms)
-            served = ends.enter_context(metrics)
-            if not call.as_json:
-                if served is not None:
-                    say(f"metrics at http://{served}/metrics", stderr=once)
-                say(f"{follower.uri} follows {source.uri}", stderr=once)
-                sys.stdout.flush()
-            if once:
+            def ship_once(stop: Stop) -> None:
                 while not (mirror.round().whole or mirror.problems or stop.asked):  # the source goes on meanwhile
                     pass
-            else:
-                mirror.run(stop.within)
-        finally:
-            mirror.close()
-        status, cut = mirror.status(ended=True), mirror.discarded
+
+            sentence = "" if call.as_json else f"{follower.uri} follows {source.uri}"
+            stop = ship(call, follower, mirror, sentence, metrics, ship_once if once else None)
+            status, cut = mirror.status(ended=True), mirror.discarded
     if once and call.as_json:
         from tidelog.cli.mirror.views import shown_status
 

@@ -1,20 +1,17 @@
 """`tidelog mirror start --from kafka://…`: a lake that copies topics and groups from Kafka."""
 
 import re
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import typer
 
-from tidelog.cli.mirror.options import KafkaOptions, kafka_servers, mirror_metrics_served
+from tidelog.cli.mirror.options import KafkaOptions, kafka_servers
 from tidelog.commands.failures import FAILED, UsageProblemError
 from tidelog.commands.mirror_options import TwoLakes
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import print_json, say
 from tidelog.log.base.extras import require
-from tidelog.server.process.logs import logging_lines
-from tidelog.server.process.stopping import Stop
 
 if TYPE_CHECKING:
     from tidelog.mirror.kafka.kafka_mirror import KafkaMirror
@@ -37,31 +34,23 @@ def copy_from_kafka(
     wanted: re.Pattern[str] | None,
     once: bool,
     bytes_per_s: float | None,
-    metrics_at: str | None = None,
+    metrics: str | None,
 ) -> None:
     """Copy until stopped, or what is there now. Raises `typer.Exit` when something is not copied."""
     require("kafka", "confluent_kafka")
+    from tidelog.cli.mirror.shipping import ship
     from tidelog.mirror.kafka.client import ConfluentSource
     from tidelog.mirror.kafka.kafka_mirror import KafkaMirror
 
-    with Stop() as stop, lakes.open_target(call) as lake:
+    with lakes.open_target(call) as lake:
         lake.ensure_lake()
         source = ConfluentSource(kafka_servers(lakes.source) or "", kafka.conf())
         mirror = KafkaMirror(source, lake, wanted=wanted, bytes_per_s=bytes_per_s)
-
+        sentence = "" if once else f"{lake.uri} copies {source.address}"
         try:
-            with mirror_metrics_served(metrics_at, lake, lambda: mirror.said, lake.clock.now_ms) as served:
-                if served is not None and not call.as_json:
-                    say(f"metrics at http://{served}/metrics", stderr=once)
-                if once:
-                    mirror.run_once(stop.within)
-                else:
-                    say(f"{lake.uri} copies {source.address}", stderr=call.as_json)
-                    sys.stdout.flush()
-                    with logging_lines(call.log_format, call.log_level):
-                        mirror.run(stop.within)
+            copy_once = (lambda stop: mirror.run_once(stop.within)) if once else None
+            stop = ship(call, lake, mirror, sentence, metrics, copy_once)
         finally:
-            mirror.close()
             source.close()
     _report(call, mirror, once)
     if mirror.problems or mirror.lost:

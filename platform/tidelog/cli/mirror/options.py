@@ -1,10 +1,8 @@
 """Options of a mirror on the command line alone: how to reach Kafka, and how fast to copy."""
 
 import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -12,11 +10,6 @@ from tidelog.cli.serving.config_file import read_config
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.mirror_options import KAFKA
 from tidelog.commands.options import pairs
-from tidelog.server.process.serving import metrics_served
-
-if TYPE_CHECKING:
-    from tidelog.log.lake import Lake
-    from tidelog.operations.mirrors import MirrorStatus
 
 # As `MetricsAt`, with the name that it had.
 MirrorMetricsAt = Annotated[
@@ -29,20 +22,6 @@ MirrorMetricsAt = Annotated[
         show_default=False,
     ),
 ]
-
-
-def mirror_metrics_served(
-    at: str | None, lake: "Lake", said: "Callable[[], MirrorStatus | None]", now_ms: Callable[[], int]
-) -> AbstractContextManager[str | None]:
-    """Meanwhile serve a mirror's metrics where they are asked for, as `metrics_served` does."""
-    if at is None:
-        return nullcontext()
-    from tidelog.mirror.metrics import mirror_metrics
-    from tidelog.operations.mirrors import troubles_of
-
-    return metrics_served(
-        at, lake, lambda: mirror_metrics(said(), now_ms()), troubles=lambda: troubles_of(said(), now_ms())
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
