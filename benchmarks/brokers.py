@@ -12,8 +12,6 @@ from typing import Any
 import confluent_kafka
 from produce import keyed_records
 
-from tidelog.cli.serving.plan import BrokerPlan
-
 VALUE_BYTES = 100
 # Records that a producer may hold: no case measures how a full queue is waited for.
 _QUEUED = 2_000_000
@@ -24,23 +22,21 @@ _LETTERS = bytes(65 + at % 26 for at in range(256))
 
 
 class BrokerProcess:
-    """One broker over a lake, as `tidelog broker start` runs it. It ends when the process that started it does.
+    """One broker over a lake, as `tidelog broker start` runs it, without maintenance.
 
     `settings`: Kafka's names with `_` for `.`. What it has to say goes to `<lake>-broker.log`.
     """
 
     def __init__(self, lake: Path, broker_id: int | None = None, **settings: Any) -> None:
-        plan = BrokerPlan(str(lake), {"PLAINTEXT": ("127.0.0.1", 0)}, broker_id)
+        command = ["--lake", str(lake), "--format", "json", "broker", "start", "--listener", "127.0.0.1:0"]
+        own = [] if broker_id is None else ["--id", str(broker_id)]
         given = {f"TIDELOG_BROKER_{name.upper()}": str(value) for name, value in settings.items()}
         self._log = lake.with_name(f"{lake.name}-broker.log")
         with self._log.open("ab") as told:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tidelog.cli.broker.worker"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=told, env=os.environ | given,
+                [sys.executable, "-m", "tidelog", *command, *own, "--no-maintain"],
+                stdout=subprocess.PIPE, stderr=told, env=os.environ | given,
             )  # fmt: skip
-        assert self._process.stdin is not None
-        self._process.stdin.write(plan.to_json())
-        self._process.stdin.flush()
         self.id, self.address = -1, ""
 
     def ready(self) -> "BrokerProcess":

@@ -104,6 +104,19 @@ def broker_command(lake: Path | str, *args: str, **more: Any) -> Iterator[Broker
         command.ended()
 
 
+def children(process: int) -> list[int]:
+    """The processes that a process has started."""
+    return [int(pid) for file in Path(f"/proc/{process}/task").glob("*/children") for pid in file.read_text().split()]
+
+
+def runs(process: int) -> bool:
+    """Whether a process is there, and is no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def connect(listener: str) -> socket.socket:
     """A socket to a listener as its ready line names it."""
     host, _, port = listener.rpartition(":")

@@ -23,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NoReturn
 
+from tidelog.server.process.children import ONE_THREAD
 from tidelog.spark.forked_python import SOCKET
 
 # What processes of a data source import before they do anything; the modules that Spark starts are run again.
@@ -41,14 +42,6 @@ _IMPORTED: Final = (
     "pyspark.sql.worker.write_into_data_source",
     "pyspark_tidelog",
 )
-# A process that forks has one thread: a fork would lack the others, and keep the locks that they hold.
-_ONE_THREAD: Final = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    "_RJEM_MALLOC_CONF": "background_thread:false",
-}
 # Kept, as it ends when its stdin is closed.
 _BEGUN: Final[list["subprocess.Popen[bytes]"]] = []
 _SERVE: Final = (
@@ -73,7 +66,7 @@ def forking_python() -> str:
     words = (sys.executable, "-IS", str(client), sys.executable, str(folder))
     program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
     program.chmod(0o700)
-    environment = {**os.environ, **_ONE_THREAD, "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")}
+    environment = {**os.environ, **ONE_THREAD, "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")}
     # Ctrl-C is for the program that has begun this; Spark's own processes don't get it either.
     process = subprocess.Popen(  # noqa: S603 - this Python and this module
         [sys.executable, "-c", _SERVE, str(folder)],

@@ -5,12 +5,11 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from support.broker_processes import api_versions, broker_command, closed, connect
+from support.broker_processes import api_versions, broker_command, children, closed, connect, runs
 from support.certificates import Authority
 from support.cli_calls import answer, done, refused
 from support.waiting import eventually
@@ -159,44 +158,27 @@ def test_processes_end_when_the_one_that_started_them_is_killed(tmp_path):
     with broker_command(tmp_path, *FREE, "--id", "1", "--processes", "2", "--maintain") as command:
         for _ in range(2):
             command.ready()
-        started = _children(command.process.pid)
-        assert len(started) == 3, "two brokers, and what maintains the lake"
+        beside = children(command.process.pid)
+        forked = [pid for process in beside for pid in children(process)]
+        assert len(forked) == 3, "two brokers, and what maintains the lake"
         command.process.kill()
         command.process.wait()
-        for process in started:
-            eventually(lambda at=process: not _runs(at), f"process {process} ends")
+        for process in (*beside, *forked):
+            eventually(lambda at=process: not runs(at), f"process {process} ends")
 
 
-def test_a_process_that_does_nothing_any_more_ends_with_the_one_that_started_it():
-    """As a broker's process once did, whose loop went round and round."""
-    code = """
-from tidelog.cli.broker.parent import end_with_parent
-end_with_parent(lambda: print("asked", flush=True), 0.5)
-print("begun", flush=True)
-while True:
-    pass
-"""
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout.readline() == b"begun\n"
-            process.stdin.close()
-            assert process.stdout.readline() == b"asked\n"
-            assert process.wait(60) == 1
-        finally:
-            process.kill()
-
-
-def _children(parent):
-    """The processes that a process has started."""
-    return [int(pid) for file in Path(f"/proc/{parent}/task").glob("*/children") for pid in file.read_text().split()]
-
-
-def _runs(process):
-    """Whether a process is there, and is no zombie."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+def test_processes_outlive_what_they_were_forked_from_as_little(tmp_path):
+    with broker_command(tmp_path, *FREE, "--id", "1", "--processes", "2") as command:
+        ready = sorted((command.ready() for _ in range(2)), key=lambda line: line["id"])
+        (forking,) = [process for process in children(command.process.pid) if children(process)]
+        assert len(os.listdir(f"/proc/{forking}/task")) == 1, "a fork would lack its other threads"
+        forked = children(forking)
+        os.kill(forking, signal.SIGKILL)
+        for process in forked:
+            eventually(lambda at=process: not runs(at), f"process {process} ends")
+        again = sorted((command.ready() for _ in range(2)), key=lambda line: line["id"])
+        assert again == ready, "others have their ids and their ports"
+        assert command.stop() == 0
 
 
 def _process_at(listener):

@@ -1,13 +1,12 @@
 """`tidelog broker …`: brokers, through which Kafka's own clients use a lake."""
 
 import os
-import sys
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from tidelog.cli.serving.plan import BROKER_MODULES, BrokerPlan, ReadyLine
+from tidelog.cli.serving.plan import BROKER_MODULES, BrokerPlan
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
@@ -82,25 +81,21 @@ def start(
     )
     plan = replace(plan, log_format=call.log_format, log_level=call.log_level)
     _check_ports(plan, processes)
-    _run(plan, processes, as_json=call.as_json)
+    _run(plan, processes)
 
 
-def _run(plan: BrokerPlan, processes: int, *, as_json: bool) -> None:
-    """Serve, in this process or in as many as were asked for, and say when clients can connect."""
-
-    def ready(line: ReadyLine) -> None:
-        typer.echo(line.to_json() if as_json else line.text())
-        sys.stdout.flush()
-
+def _run(plan: BrokerPlan, processes: int) -> None:
+    """Serve, in this process or in as many as were asked for."""
     if processes == 1:
-        from tidelog.cli.broker.serving import serve
+        from tidelog.cli.broker.serving import serve_broker
 
-        serve(plan, ready)
+        serve_broker(plan, alone=True)
         return
-    from tidelog.cli.broker.processes import StartFailedError, supervise
+    from tidelog.cli.broker.processes import supervise
+    from tidelog.server.process.children import StartFailedError
 
     try:
-        supervise([plan.of_process(number) for number in range(processes)], ready)
+        supervise([plan.of_process(number) for number in range(processes)])
     except StartFailedError as e:
         raise typer.Exit(e.code) from e
 

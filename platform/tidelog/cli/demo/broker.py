@@ -1,5 +1,6 @@
 """A broker for the demo: a process of its own, with its log in the demo's folder."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -8,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidelog.cli.serving.plan import BrokerPlan, ReadyLine
 from tidelog.commands.failures import UsageProblemError
 
 _DRAINS_WITHIN_S = 60.0
@@ -39,29 +39,25 @@ class StartingBroker:
         line = b"" if self.process.stdout is None else self.process.stdout.readline()
         if not line:
             raise UsageProblemError(f"The broker did not start. What it says is in {self.log}.")
-        return DemoBroker(ReadyLine.from_json(line).listener, self.process)
+        return DemoBroker(json.loads(line)["listener"], self.process)
 
 
 @contextmanager
 def starting_broker(lake: str, log: Path) -> Iterator[StartingBroker]:
     """A broker over the lake on a free port of 127.0.0.1, killed at the end of the block if it still runs then.
 
-    It ends by itself when this process does.
+    It is of this process' session: what ends all of a terminal's programs ends it, too.
     """
+    command = ["--lake", lake, "--format", "json", "broker", "start", "--listener", "127.0.0.1:0", "--no-maintain"]
     with open(log, "wb") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tidelog.cli.broker.worker"],
-            stdin=subprocess.PIPE,
+        process = subprocess.Popen(  # noqa: S603 - this Python and this package
+            [sys.executable, "-m", "tidelog", *command],
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            start_new_session=True,  # Ctrl-C is for the demo
         )
     with process:
         try:
-            if process.stdin is None:
-                raise ValueError("a pipe was asked for")
-            process.stdin.write(BrokerPlan(lake, {"PLAINTEXT": ("127.0.0.1", 0)}).to_json())
-            process.stdin.flush()
             yield StartingBroker(process, log)
         finally:
             process.kill()

@@ -1,13 +1,11 @@
-"""What `tidelog broker start` was asked for, as a value that a process hands to another."""
+"""What `tidelog broker start` was asked for, as a value that a process hands to another; and what it says."""
 
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Self
-
-import orjson
 
 from tidelog.server.process.logs import LogFormat, LogLevel
+from tidelog.server.process.serving import Ready
 
 # The modules of the extra `broker`.
 BROKER_MODULES = (
@@ -47,27 +45,6 @@ class BrokerPlan:
     log_format: LogFormat | None = None
     log_level: LogLevel | None = None
 
-    def to_json(self) -> bytes:
-        """The plan as one line."""
-        return orjson.dumps(asdict(self)) + b"\n"
-
-    @classmethod
-    def from_json(cls, line: bytes) -> Self:
-        """The plan of such a line."""
-        found = orjson.loads(line)
-        for name in ("metrics", "registry"):
-            found[name] = found[name] and tuple(found[name])
-        found["registry_names"] = tuple(found["registry_names"])
-        for name in ("listeners", "advertised"):
-            found[name] = {one: tuple(address) for one, address in found[name].items()}
-        return cls(**found)
-
-    @classmethod
-    def from_stdin(cls) -> Self:
-        """The plan of the first line of standard input; nothing after it is read."""
-        with open(0, "rb", buffering=0, closefd=False) as stdin:
-            return cls.from_json(stdin.readline())
-
     def highest_port(self, processes: int) -> int:
         """The highest port that this number of processes needs."""
         addresses = (*self.listeners.values(), *self.advertised.values(), *filter(None, [self.metrics, self.registry]))
@@ -105,14 +82,9 @@ class ReadyLine:
     registry: str | None = None
     maintains: bool = False
 
-    def to_json(self) -> str:
-        """It as a JSON document, on one line."""
-        return orjson.dumps(asdict(self)).decode()
-
-    @classmethod
-    def from_json(cls, line: bytes) -> Self:
-        """It, of such a line."""
-        return cls(**orjson.loads(line))
+    def ready(self) -> Ready:
+        """It as a sentence, and as a document."""
+        return Ready(self.text(), asdict(self))
 
     def text(self) -> str:
         """It as a sentence."""

@@ -13,7 +13,7 @@ from tidelog.operations.metric_families import Labels, MetricFamily, MetricRow, 
 from tidelog.server.connections import HttpCounts
 
 
-class _Counted(NamedTuple):
+class _WorkerCounts(NamedTuple):
     """What is read: the runs are those of one moment."""
 
     app: RestApp
@@ -24,20 +24,20 @@ class _Counted(NamedTuple):
 
 def worker_metrics(worker: Worker, app: RestApp, connections: HttpCounts) -> Iterator[MetricFamily]:
     """All of them, as of now; a task's since it started, and rates of the last minute."""
-    return read_rows(_METRICS, _Counted(app, connections, worker.rebalancing, worker.running))
+    return read_rows(_METRICS, _WorkerCounts(app, connections, worker.rebalancing, worker.running))
 
 
-def _failed(counted: _Counted) -> Iterator[tuple[Labels, float]]:
+def _failed(counted: _WorkerCounts) -> Iterator[tuple[Labels, float]]:
     for (name, task), run in sorted(counted.runs.items(), key=str):
         yield {"connector": name, "task": "" if task is None else str(task)}, float(run.failed)
 
 
 def _of_tasks(
     figure: TaskFigure, value: Callable[[TaskFigures, TaskFigure], float]
-) -> Callable[[_Counted], list[tuple[Labels, float]] | None]:
+) -> Callable[[_WorkerCounts], list[tuple[Labels, float]] | None]:
     """A number of each task that counts such things; None without one."""
 
-    def read(counted: _Counted) -> list[tuple[Labels, float]] | None:
+    def read(counted: _WorkerCounts) -> list[tuple[Labels, float]] | None:
         return [
             ({"connector": name, "task": str(task)}, value(run.figures, figure))
             for (name, task), run in sorted(counted.runs.items(), key=str)
@@ -48,7 +48,7 @@ def _of_tasks(
     return read
 
 
-def _task_rows() -> Iterator[MetricRow[_Counted]]:
+def _task_rows() -> Iterator[MetricRow[_WorkerCounts]]:
     """Rows of what tasks count, named as the JMX exporter writes the beans' attributes."""
     for figure in TaskFigure:
         bean, name, rated = figure.value
@@ -61,7 +61,7 @@ def _task_rows() -> Iterator[MetricRow[_Counted]]:
             yield gauge(named, f"{words}, {source}", totals)
 
 
-_METRICS: Final[tuple[MetricRow[_Counted], ...]] = (
+_METRICS: Final[tuple[MetricRow[_WorkerCounts], ...]] = (
     counter("tidelog_connect_requests", "Requests answered.", lambda counted: counted.app.answers),
     gauge("tidelog_connect_failed", "Whether a run FAILED.", _failed),
     gauge(
