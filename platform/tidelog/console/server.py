@@ -15,21 +15,6 @@ from tidelog.server.logins import HttpAccess, HttpLogins
 from tidelog.server.process.stopping import Stop
 from tidelog.server.serving import HttpServer
 
-_METRICS: Final[tuple[MetricRow["ConsoleServer"], ...]] = (
-    counter("tidelog_console_requests", "Requests answered.", lambda server: server.app.answers),
-    counter(
-        "tidelog_console_looks",
-        "Times that all of the lake was looked at.",
-        lambda server: server.console.reader.reads,
-    ),
-    counter(
-        "tidelog_console_store_requests",
-        "Requests that the store was sent.",
-        lambda server: server.console.part(Sampler).requests()[0],
-    ),
-    gauge("tidelog_console_connections", "Open connections.", lambda server: server.connections.open.total()),
-)
-
 
 class ConsoleServer(HttpServer):
     """A console over a lake at an address.
@@ -88,3 +73,19 @@ class ConsoleServer(HttpServer):
         """Serve until `stop`, with figures of the lake from the beginning: the first page need not wait for them."""
         self.console.part(Sampler)
         super().run(stop)
+
+
+_METRICS: Final[tuple[MetricRow[ConsoleServer], ...]] = (
+    counter("tidelog_console_requests", "Requests answered.", lambda server: server.app.answers),
+    counter(
+        "tidelog_console_looks",
+        "Times that all of the lake was looked at.",
+        lambda server: server.console.reader.reads,
+    ),
+    counter(
+        "tidelog_console_store_requests",
+        "Requests that the store was sent.",
+        lambda server: server.console.part(Sampler).requests()[0],
+    ),
+    gauge("tidelog_console_connections", "Open connections.", lambda server: server.connections.open.total()),
+)

@@ -17,7 +17,7 @@ from tidelog.log.lake import Lake
 from tidelog.log.storage.counting import CountingStorage
 from tidelog.retention.maintenance import maintain
 from tidelog.server.process.lake_metrics import LakeMetrics
-from tidelog.server.process.store_metrics import store_metrics
+from tidelog.server.process.metrics_listener import store_metrics
 
 ROOT = Path(__file__).parents[3]
 OPS = ROOT / "docs" / "ops"

@@ -3,7 +3,7 @@
 Source: the example for Kafka 2.0 of prometheus/jmx_exporter, over the beans of Kafka's monitoring guide.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from tidelog.access.quotas import Quota
@@ -31,8 +31,8 @@ _QUOTAS = {
 _RUNNING, _SHUTTING_DOWN = 3, 7
 
 # Names of Kafka's APIs, or of topics, each with what is counted of it.
-_Apis = Sequence[tuple[str, RequestMeter]]
-_Topics = Sequence[tuple[str, TopicMeter]]
+_Apis = list[tuple[str, RequestMeter]]
+_Topics = list[tuple[str, TopicMeter]]
 _Samples = Iterable[tuple[Labels, float]]
 
 
@@ -46,10 +46,10 @@ def broker_metrics(
     meter: BrokerMeter, connections: Connections, is_controller: Callable[[], bool]
 ) -> Iterator[MetricFamily]:
     """All of them, as of now; nothing is computed before."""
-    requests = sorted(meter.requests.copy().items())
+    requests, topics = sorted(meter.requests.copy().items()), sorted(meter.topics().items())
     apis = [("".join(word.capitalize() for word in api.split("_")), counted) for api, counted in requests]
     yield from read_rows(_REQUESTS, apis)
-    yield from read_rows(_TOPICS, sorted(meter.topics().items()))
+    yield from read_rows(_TOPICS, topics)
     yield from read_rows(_SERVER, _Server(meter, connections, is_controller()))
     yield from _quotas(connections.throttling)
 

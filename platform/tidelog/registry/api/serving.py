@@ -14,35 +14,6 @@ from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins
 from tidelog.server.serving import HttpServer
 
-# Confluent's bean kafka.schema.registry:type=registered-count is named as jmx_exporter names it.
-_METRICS: Final[tuple[MetricRow["RegistryServer"], ...]] = (
-    counter("tidelog_registry_requests", "Requests that were answered.", lambda server: server.app.answers),
-    gauge(
-        "kafka_schema_registry_registered_count",
-        "Versions of subjects, with those softly deleted.",
-        lambda server: server.log.known(len),
-    ),
-    gauge(
-        "tidelog_registry_subjects",
-        "Subjects of all contexts.",
-        lambda server: server.log.known(lambda state: len(state.subjects(":*:"))),
-    ),
-    gauge("tidelog_registry_connections", "Open connections.", lambda server: server.connections.open.total()),
-    gauge("tidelog_registry_request_bytes", "Bytes of requests in work.", lambda server: server.app.bodies.held),
-    counter("tidelog_registry_connections_opened", "Connections that came.", lambda server: server.connections.opened),
-    counter("tidelog_registry_connections_refused", "Refused by a bound.", lambda server: server.connections.refused),
-    counter(
-        "tidelog_registry_requests_slow",
-        "Requests that did not arrive in time.",
-        lambda server: server.connections.slow,
-    ),
-    counter(
-        "tidelog_registry_requests_malformed",
-        "What was no request of HTTP.",
-        lambda server: server.connections.malformed,
-    ),
-)
-
 
 class RegistryServer(HttpServer):
     """A registry over a lake at an address. `topic`: where its records are.
@@ -85,3 +56,33 @@ class RegistryServer(HttpServer):
     def metrics(self) -> Iterator[MetricFamily]:
         """What is counted, as of now; schemas as of the last request."""
         return read_rows(_METRICS, self)
+
+
+# Confluent's bean kafka.schema.registry:type=registered-count is named as jmx_exporter names it.
+_METRICS: Final[tuple[MetricRow[RegistryServer], ...]] = (
+    counter("tidelog_registry_requests", "Requests that were answered.", lambda server: server.app.answers),
+    gauge(
+        "kafka_schema_registry_registered_count",
+        "Versions of subjects, with those softly deleted.",
+        lambda server: server.log.known(len),
+    ),
+    gauge(
+        "tidelog_registry_subjects",
+        "Subjects of all contexts.",
+        lambda server: server.log.known(lambda state: len(state.subjects(":*:"))),
+    ),
+    gauge("tidelog_registry_connections", "Open connections.", lambda server: server.connections.open.total()),
+    gauge("tidelog_registry_request_bytes", "Bytes of requests in work.", lambda server: server.app.bodies.held),
+    counter("tidelog_registry_connections_opened", "Connections that came.", lambda server: server.connections.opened),
+    counter("tidelog_registry_connections_refused", "Refused by a bound.", lambda server: server.connections.refused),
+    counter(
+        "tidelog_registry_requests_slow",
+        "Requests that did not arrive in time.",
+        lambda server: server.connections.slow,
+    ),
+    counter(
+        "tidelog_registry_requests_malformed",
+        "What was no request of HTTP.",
+        lambda server: server.connections.malformed,
+    ),
+)

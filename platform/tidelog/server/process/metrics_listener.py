@@ -1,7 +1,10 @@
-"""The listener that Prometheus and a process's supervisor ask: metrics, whether it lives, and whether it serves."""
+"""The listener that Prometheus and a process's supervisor ask: metrics, whether it lives, and whether it serves.
+
+Requests to a store a minute are `rate(tidelog_store_requests_total[5m]) * 60`.
+"""
 
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from threading import Thread
 from types import TracebackType
@@ -15,7 +18,11 @@ from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.metrics_core import Metric
 
 from tidelog.log.base.errors import TidelogError
-from tidelog.operations.metric_families import Labels, MetricFamily
+from tidelog.log.delta import layout
+from tidelog.log.lake import Lake
+from tidelog.log.storage.port import Storage
+from tidelog.log.storage.requests import RequestCounts, Requests
+from tidelog.operations.metric_families import Labels, MetricFamily, MetricRow, counter, read_rows
 from tidelog.server.base.listeners import Address
 from tidelog.server.process.metrics_text import CONTENT_TYPE, rendered
 
@@ -117,3 +124,46 @@ class _QuietHandler(WSGIRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base calls it
         """Nothing."""
+
+
+# For how long a store that answered is taken to answer: supervisors ask every second, and each request costs.
+_ANSWERED_S: Final = 10.0
+_OF_STORE: Final[tuple[MetricRow[RequestCounts], ...]] = (
+    counter(
+        "tidelog_store_requests",
+        "Requests to the object store.",
+        lambda counts: [({"kind": kind.value}, count) for kind, count in sorted(counts.by_kind.items())],
+    ),
+    counter("tidelog_store_sent_bytes", "Bytes sent to the object store.", lambda counts: counts.sent_bytes),
+    counter(
+        "tidelog_store_received_bytes",
+        "Bytes received from the object store.",
+        lambda counts: counts.received_bytes,
+    ),
+)
+
+
+def store_metrics(storage: Storage) -> Iterator[MetricFamily]:
+    """The requests to an object store since the process began, by kind, and their bytes; nothing of a local disk."""
+    requests: Requests | None = getattr(storage, "requests", None)
+    return iter(()) if requests is None else read_rows(_OF_STORE, requests.counts())
+
+
+def store_problem(lake: Lake) -> Callable[[], str | None]:
+    """What says why a lake's store does not answer, None while it does: one request every 10 s at most."""
+    answered_s = float("-inf")
+
+    def problem() -> str | None:
+        nonlocal answered_s
+        now_s = lake.clock.elapsed_s()
+        if now_s - answered_s < _ANSWERED_S and lake.storage.is_shared:
+            return None
+        try:
+            lake.storage.head(layout.LAKE_FILE)
+        except TidelogError as e:
+            answered_s = float("-inf")
+            return str(e)
+        answered_s = now_s
+        return None
+
+    return problem

@@ -142,8 +142,7 @@ def metrics_served(
     require("broker", "prometheus_client")
     # Heavy, and not needed for --help.
     from tidelog.server.base.listeners import parse_listener, refusal, shown
-    from tidelog.server.process.metrics_listener import MetricsListener
-    from tidelog.server.process.store_metrics import store_metrics, store_problem
+    from tidelog.server.process.metrics_listener import MetricsListener, store_metrics, store_problem
 
     address, of_store = parse_listener(at), store_problem(lake)
     try:
