@@ -169,16 +169,21 @@ class _Walker:
             return None
         except ObjectNotFoundError:
             return None  # deleted since the folder was listed
-        self._note_good(checkpoint, state)
-        return state
+        return state if self._note_good(checkpoint, state) else None
 
-    def _note_good(self, checkpoint: Checkpoint, state: TopicState) -> None:
+    def _note_good(self, checkpoint: Checkpoint, state: TopicState) -> bool:
+        """Note the files that it names; whether it can be read whole."""
+        try:
+            removed = [path for path, _ in removed_files(self._storage, self._topic, checkpoint)]
+        except ObjectNotFoundError:  # deleted since it was read
+            removed = []
+        except CorruptLogError as e:  # readers take the state's columns alone
+            self._walk.bad[checkpoint] = BadCheckpointError(Kind.CHECKPOINT_UNREADABLE, str(e))
+            return False
         self._walk.good.append(checkpoint)
         self._walk.named.update(s.path for s in state.all_segments())
-        try:
-            self._walk.named.update(path for path, _ in removed_files(self._storage, self._topic, checkpoint))
-        except ObjectNotFoundError:
-            return  # deleted since it was read
+        self._walk.named.update(removed)
+        return True
 
     # --- entry by entry ------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Checkpoints: finding the one to start from, and reading it."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tidelog.log.base.errors import CorruptLogError, ForeignEntryError, ObjectNotFoundError
 from tidelog.log.base.parquet_checksums import open_parquet
@@ -103,16 +105,9 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> Ch
     parts: list[CheckpointActions] = []
     for name in checkpoint.files:
         path = f"{folder}/{layout.LOG_FOLDER}/{name}"
-        try:
-            with storage.open(path) as source, open_parquet(source, size=None, sealed=False) as file:
-                parts.append(_actions(file.iter_batches(_BATCH_ROWS, columns=list(_KINDS))))
-                own = MARK in (file.schema_arrow.metadata or {})
-        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as e:
-            raise CorruptLogError(
-                f"Checkpoint {path} can't be read: {e}. Earlier entries may be trimmed, so restore it from a copy;"
-                " 'tidelog check' says whether anything rests on it.",
-                version=checkpoint.version,
-            ) from e
+        with _opened(storage, path, checkpoint.version) as file:
+            parts.append(_actions(file.iter_batches(_BATCH_ROWS, columns=list(_KINDS))))
+            own = MARK in (file.schema_arrow.metadata or {})
         if not own and is_foreign(storage, folder, checkpoint.version):
             raise ForeignEntryError(
                 f"Checkpoint {path} holds entries that tidelog did not write and that are not taken back in it. Another"
@@ -139,15 +134,31 @@ def is_foreign(storage: Storage, folder: str, version: int) -> bool:
 
 
 def removed_files(storage: Storage, folder: str, checkpoint: Checkpoint) -> Iterator[tuple[str, int]]:
-    """The removed files that a checkpoint still names, and when they were removed (ms since the epoch)."""
+    """The removed files that a checkpoint still names, and when they were removed (ms since the epoch).
+
+    Raises `CorruptLogError` naming the checkpoint when it can't be read, `ObjectNotFoundError` when it is gone.
+    """
     for name in checkpoint.files:
-        path = f"{folder}/{layout.LOG_FOLDER}/{name}"
-        with storage.open(path) as source, open_parquet(source, size=None, sealed=False) as file:
+        with _opened(storage, f"{folder}/{layout.LOG_FOLDER}/{name}", checkpoint.version) as file:
             for batch in file.iter_batches(_BATCH_ROWS, columns=["remove.path", "remove.deletionTimestamp"]):
                 for removes in batch.columns:  # none where no file was removed
                     rows = removes.filter(removes.is_valid())
                     for path, removed_ms in _columns(rows, "path", "deletionTimestamp"):
                         yield path, removed_ms or 0
+
+
+@contextmanager
+def _opened(storage: Storage, path: str, version: int) -> Iterator[pq.ParquetFile]:
+    """A checkpoint's file; what is wrong with it, there or while it is read, is a `CorruptLogError`."""
+    try:
+        with storage.open(path) as source, open_parquet(source, size=None, sealed=False) as file:
+            yield file
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as e:
+        raise CorruptLogError(
+            f"Checkpoint {path} can't be read: {e}. Earlier entries may be trimmed, so restore it from a copy;"
+            " 'tidelog check' says whether anything rests on it.",
+            version=version,
+        ) from e
 
 
 def _actions(batches: Iterable[pa.RecordBatch]) -> CheckpointActions:

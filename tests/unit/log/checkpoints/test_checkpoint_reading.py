@@ -15,7 +15,14 @@ from support.faults import FaultyStorage
 from support.logs import FakeClock, memory_lake, open_lake, put_checkpoint, read, values
 
 from tidelog.log.base.errors import CorruptLogError, NotATopicError
-from tidelog.log.checkpoints.reading import checkpoints_from, map_values, newest_checkpoint_version, read_checkpoint
+from tidelog.log.checkpoints.reading import (
+    Checkpoint,
+    checkpoints_from,
+    map_values,
+    newest_checkpoint_version,
+    read_checkpoint,
+    removed_files,
+)
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.state.lazy_list import LazyList
@@ -158,6 +165,15 @@ def test_a_torn_checkpoint_that_all_rests_on_is_named_with_what_to_do(damage: Ca
     with pytest.raises(CorruptLogError, match=r"(?s)0010\.checkpoint\.parquet can't be read.*restore it") as broken:
         open_lake(storage, clock).topic("t")
     assert broken.value.version == 10
+
+
+@pytest.mark.parametrize("damage", [damage for damage in UNREADABLE if damage is not other_columns])
+def test_what_a_torn_checkpoint_says_was_removed_is_refused_likewise(damage: Callable[[bytes], bytes]) -> None:
+    _, storage, _ = log_with(4, 10)
+    path = f"t/{layout.checkpoint_path(10)}"
+    storage.inner.put(path, damage(storage.inner.get(path)))
+    with pytest.raises(CorruptLogError, match=r"(?s)0010\.checkpoint\.parquet can't be read"):
+        list(removed_files(storage, "t", Checkpoint(10, (path.rpartition("/")[2],))))
 
 
 @pytest.mark.parametrize("damage", [no_rows, only_adds])
