@@ -13,10 +13,10 @@ from tidelog.cli.access.users import users
 from tidelog.cli.broker.commands import brokers
 from tidelog.cli.check import check
 from tidelog.cli.connect.connectors import connectors
-from tidelog.cli.console.command import console
+from tidelog.cli.console import console
 from tidelog.cli.consume.command import consume
 from tidelog.cli.demo.command import demo
-from tidelog.cli.doctor.command import doctor
+from tidelog.cli.doctor import doctor
 from tidelog.cli.group.commands import groups
 from tidelog.cli.lakes import forget, lakes, maintain
 from tidelog.cli.metrics import metrics

@@ -9,7 +9,7 @@ from support.mirrored_lakes import Pair
 from support.purges import data_files, missing_files
 from support.rewrites import merge
 
-from tidelog.cli.mirror.views import status_lines
+from tidelog.cli.mirror.commands import status_lines
 from tidelog.log.checkpoints.reading import newest_checkpoint_version, newest_floor
 from tidelog.log.lake import Lake
 from tidelog.mirror.follower_upkeep import FollowerUpkeep, live_files, newest_configuration

@@ -1,11 +1,11 @@
-"""`tidelog consume`: what its options mean together."""
+"""`tidelog consume`: its options, kcat's letters, each with a long name, and what they mean together."""
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tidelog.cli.consume import options
 from tidelog.cli.consume.offsets import Span, parse_span
 from tidelog.cli.records.escapes import unescape
 from tidelog.cli.records.opening import RegistryOptions, opened_client
@@ -14,6 +14,7 @@ from tidelog.commands.options import Session
 from tidelog.commands.terminal import note
 from tidelog.log.base.extras import require
 from tidelog.registry.modules import REGISTRY_MODULES
+from tidelog.server.options import MetricsAt
 from tidelog.server.process.serving import metrics_served
 from tidelog.server.process.stopping import Stop
 
@@ -24,7 +25,80 @@ if TYPE_CHECKING:
 _RESETS = {"beginning": "earliest", "end": "latest"}
 
 
-def consume(call: Session, asked: options.ConsumeOptions, where: RegistryOptions) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ConsumeOptions:
+    """What a call asks for: kcat's letters, each with a long name."""
+
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to consume.", show_default=False)]
+    partition: Annotated[
+        list[int] | None, typer.Option("-p", "--partition", metavar="N", min=0, help="Only this partition. Repeatable.")
+    ] = None
+    offset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            "--offset",
+            metavar="POSITION",
+            help="Where to start: beginning (the default), end, an offset (42), how many of each partition's last"
+            " (-10), or s@MS, a time in ms since the epoch. e@MS is a time to stop at; give -o twice for both.",
+        ),
+    ] = None
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "-G",
+            "--group",
+            metavar="GROUP",
+            help="Share the partitions with the other members of this consumer group, go on where it stands, and commit"
+            " what is printed. -o (beginning or end) counts where it has no committed offset.",
+        ),
+    ] = None
+    metrics: MetricsAt = None
+    to_end: Annotated[bool, typer.Option("-e", "--to-end", help="Stop at the end, as of now.")] = False
+    count: Annotated[int | None, typer.Option("-c", "--count", metavar="N", min=1, help="Stop after N records.")] = None
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "-f",
+            "--template",
+            metavar="FORMAT",
+            help=r"How to print a record: %s value, %k key, %h headers, %t topic, %p partition, %o offset, %T timestamp"
+            r" (ms), %S and %K lengths of value and key, %R length of the value as 4 bytes, %%; \n \t \0 \x1e.",
+        ),
+    ] = None
+    json_lines: Annotated[
+        bool,
+        typer.Option(
+            "-J", "--json", help="Print lines of JSON, as 'produce --json' reads them; the same as --format json."
+        ),
+    ] = False
+    key_delimiter: Annotated[
+        str | None,
+        typer.Option("-K", "--key-delimiter", metavar="DELIM", help="Print the key, and this, before the value."),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        typer.Option("-D", "--delimiter", metavar="DELIM", help=r"What to print after each record; \n by default."),
+    ] = None
+    nulls: Annotated[
+        bool, typer.Option("-Z", "--nulls", help="Print NULL for a null key, value or header, not nothing.")
+    ] = False
+    print_headers: Annotated[
+        bool, typer.Option("--print-headers", help="Print the headers, and a tab, before the record.")
+    ] = False
+    value_as: Annotated[
+        Literal["avro", "json", "protobuf"] | None,
+        typer.Option(
+            help="Values name a schema, as serializers of registries write them: print what they hold, as JSON.",
+            show_default=False,
+        ),
+    ] = None
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Don't tell on stderr when a partition's end is reached.")
+    ] = False
+
+
+def consume(call: Session, asked: ConsumeOptions, where: RegistryOptions) -> None:
     """Consume records and print them, then wait for more: Ctrl-C ends.
 
     All partitions are followed at once, each in the order of its offsets; partitions that are added later, too. With
@@ -83,7 +157,7 @@ def consume(call: Session, asked: options.ConsumeOptions, where: RegistryOptions
         raise typer.Exit(stop.exit_code)
 
 
-def _serve(asked: options.ConsumeOptions, lake: "Lake", printer: "Printer", stack: ExitStack) -> None:
+def _serve(asked: ConsumeOptions, lake: "Lake", printer: "Printer", stack: ExitStack) -> None:
     """Serve metrics until the stack ends, where they are asked for."""
     served = stack.enter_context(metrics_served(asked.metrics, lake, printer.metrics))
     if served is not None:
@@ -102,7 +176,7 @@ def _reset(span: Span, partitions: list[int] | None) -> str:
     return _RESETS[span.start]
 
 
-def _check_style(asked: options.ConsumeOptions, as_json: bool) -> None:
+def _check_style(asked: ConsumeOptions, as_json: bool) -> None:
     """Refuse options that could do nothing beside one another: some are for text, some a format string replaces."""
     given = {"-K": asked.key_delimiter, "-D": asked.delimiter, "--print-headers": asked.print_headers or None}
     parts = [option for option, value in given.items() if value is not None]
@@ -113,7 +187,7 @@ def _check_style(asked: options.ConsumeOptions, as_json: bool) -> None:
         raise UsageProblemError(f"With -f the format says it all: leave out {parts[0]}, and put %k or %h into it.")
 
 
-def _template(asked: options.ConsumeOptions) -> str:
+def _template(asked: ConsumeOptions) -> str:
     """The format string that the simpler options stand for."""
     if asked.template is not None:
         return asked.template

@@ -25,7 +25,7 @@ from tidelog.log.base.clock import Clock, SystemClock
 from tidelog.log.lake import Lake
 
 if TYPE_CHECKING:
-    from tidelog.cli.demo.broker import StartingBroker
+    from tidelog.cli.demo.kafka_steps import StartingBroker
 
 
 def run_demo(lake: Path | str | None, console: Console, *, kafka: bool = False, flights: Flights | None = None) -> int:
@@ -61,7 +61,7 @@ def run_demo(lake: Path | str | None, console: Console, *, kafka: bool = False, 
 
 def _starting_broker(stack: ExitStack, folder: DemoFolder, lake: Lake) -> "StartingBroker":
     """A broker that starts beside Spark, which takes longer."""
-    from tidelog.cli.demo.broker import starting_broker  # only here is the extra `broker` needed
+    from tidelog.cli.demo.kafka_steps import starting_broker  # a Kafka client is needed only here
 
     return stack.enter_context(starting_broker(lake.uri, folder.broker_log))
 
@@ -75,7 +75,7 @@ def _run_with_kafka(
     clock: Clock,
     starting: "StartingBroker",
 ) -> None:
-    from tidelog.cli.demo.kafka_steps import KafkaSteps  # a Kafka client is needed only here
+    from tidelog.cli.demo.kafka_steps import KafkaSteps
 
     with screen.step("A broker has started beside Spark") as step:
         broker = starting.ready()

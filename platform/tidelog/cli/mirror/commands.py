@@ -1,18 +1,26 @@
-"""`tidelog mirror …`: a lake that follows another one."""
+"""`tidelog mirror …`: a lake that follows another one, or copies topics and groups from Kafka."""
 
-from typing import Annotated
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import RenderableType
 
-from tidelog.cli.mirror.from_kafka import copy_from_kafka, require_none
 from tidelog.cli.mirror.options import KafkaOptions, MirrorMetricsAt, bytes_per_s, kafka_servers
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import FAILED, UsageProblemError
 from tidelog.commands.mirror_options import TwoLakes, topic_pattern
 from tidelog.commands.options import Session
-from tidelog.commands.terminal import console, print_json, say
+from tidelog.commands.terminal import console, duration, number, print_json, say, size, table
 from tidelog.log.base.extras import require
 from tidelog.server.process.stopping import Stop
+
+if TYPE_CHECKING:
+    from tidelog.mirror.kafka.kafka_mirror import KafkaMirror
+    from tidelog.operations.mirrors import MirrorStatus, TableStatus
+
 
 mirrors = family("Have a lake follow another one, and make it a lake of its own when that one is lost.")
 
@@ -83,8 +91,6 @@ def _follow(
             stop = ship(call, follower, mirror, sentence, metrics, ship_once if once else None)
             status, cut = mirror.status(ended=True), mirror.discarded
     if once and call.as_json:
-        from tidelog.cli.mirror.views import shown_status
-
         print_json(shown_status(status, status.now_ms) | {"discarded": [one.to_json() for one in cut]})
     elif once:
         say(f"{status.shipped_entries} entries and {status.shipped_bytes} bytes of files were shipped.")
@@ -105,7 +111,6 @@ def status(
 
     It is what the mirror said last: a mirror says something each second.
     """
-    from tidelog.cli.mirror.views import shown_status, status_lines
     from tidelog.operations.mirrors import read_status
 
     with call.open_lake() as lake:
@@ -193,3 +198,107 @@ def compare(call: Session, lakes: TwoLakes) -> None:
 
 def _say(step: str) -> None:
     say(step, stderr=True)
+
+
+def require_none(options: Mapping[str, object]) -> None:
+    """Refuse options that mean nothing where the source is Kafka. Raises `UsageProblemError`."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise UsageProblemError(
+            f"{' and '.join(given)} can't be given with kafka://…: sources that are lakes have them. Keys of Kafka's"
+            " clients are given by --config; a topic here that is no copy is deleted by 'tidelog topic delete'."
+        )
+
+
+def copy_from_kafka(
+    call: Session,
+    lakes: TwoLakes,
+    kafka: KafkaOptions,
+    wanted: re.Pattern[str] | None,
+    once: bool,
+    bytes_per_s: float | None,
+    metrics: str | None,
+) -> None:
+    """Copy until stopped, or what is there now. Raises `typer.Exit` when something is not copied."""
+    require("kafka", "confluent_kafka")
+    from tidelog.cli.mirror.shipping import ship
+    from tidelog.mirror.kafka.client import ConfluentSource
+    from tidelog.mirror.kafka.kafka_mirror import KafkaMirror
+
+    with lakes.open_target(call) as lake:
+        lake.ensure_lake()
+        source = ConfluentSource(kafka_servers(lakes.source) or "", kafka.conf())
+        mirror = KafkaMirror(source, lake, wanted=wanted, bytes_per_s=bytes_per_s)
+        sentence = "" if once else f"{lake.uri} copies {source.address}"
+        try:
+            copy_once = (lambda stop: mirror.run_once(stop.within)) if once else None
+            stop = ship(call, lake, mirror, sentence, metrics, copy_once)
+        finally:
+            source.close()
+    _report(call, mirror, once)
+    if mirror.problems or mirror.lost:
+        raise typer.Exit(FAILED)
+    if stop.asked and once:
+        raise typer.Exit(stop.exit_code)
+
+
+def _report(call: Session, mirror: "KafkaMirror", once: bool) -> None:
+
+    status = mirror.status(ended=True)
+    if once and call.as_json:
+        lost = [{"topic": t, "partition": p, "start": a, "end": b} for (t, p), (a, b) in sorted(mirror.lost.items())]
+        told = {"problems": mirror.problems, "config_left_out": mirror.left_out, "lost": lost}
+        print_json(shown_status(status, status.now_ms) | told | {"offsets_of_groups": mirror.groups_committed})
+        return
+    if once:
+        say(f"{mirror.records} records and {mirror.groups_committed} offsets of groups were copied.")
+    for name, keys in mirror.left_out.items():
+        for key, why in keys.items():
+            say(f"Topic '{name}': {key} is not set here. {why}", stderr=True)
+    for (name, partition), (start, end) in sorted(mirror.lost.items()):
+        say(f"Topic '{name}', partition {partition}: offsets {start} to {end} were gone from the source.", stderr=True)
+    for name, why in mirror.problems.items():
+        say(why if name in why else f"'{name}' is not copied. {why}", stderr=True)
+
+
+def shown_status(status: "MirrorStatus", now_ms: int) -> dict[str, Any]:
+    """The status as JSON, with the lag by the reader's clock."""
+    from tidelog.operations.mirrors import lag_ms
+
+    return asdict(status) | {"lag_ms": lag_ms(status, now_ms), "age_ms": max(0, now_ms - status.now_ms)}
+
+
+def status_lines(status: "MirrorStatus", follows: bool, now_ms: int) -> Iterator[RenderableType]:
+    """The status for people, line by line."""
+    from tidelog.operations.mirrors import lag_ms
+
+    age = duration(max(0, now_ms - status.now_ms))
+    state = "stopped" if status.ended else "last heard of"
+    yield f"source {status.source}  mirror {state} {age} ago" + ("" if follows else "  promoted since")
+    whole = "never" if status.whole_ms is None else f"{duration(max(0, now_ms - status.whole_ms))} ago"
+    yield (
+        f"behind by {number(status.behind_entries)} entries, {size(status.behind_bytes)},"
+        f" {duration(lag_ms(status, now_ms))}  last the same in all tables {whole}"
+    )
+    if status.problem:
+        yield status.problem
+    rows = [
+        (
+            name,
+            number(one.source),
+            number(one.follower),
+            _waiting(one, now_ms),
+            one.problem,
+        )
+        for name, one in status.tables.items()
+    ]
+    yield table(("table", "source", "follower", "to be deleted", "not shipped because"), rows)
+
+
+def _waiting(one: "TableStatus", now_ms: int) -> str:
+    """The removed files that are still here, and when the last of them goes, as far as that is known."""
+    if not one.waiting_bytes:
+        return ""
+    if one.waiting_until_ms is None:
+        return str(size(one.waiting_bytes))
+    return f"{size(one.waiting_bytes)} within {duration(max(0, one.waiting_until_ms - now_ms))}"

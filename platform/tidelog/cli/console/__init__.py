@@ -1,1 +1,0 @@
-"""tidelog.cli.console: `tidelog console`."""

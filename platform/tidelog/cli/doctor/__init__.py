@@ -1,1 +1,0 @@
-"""tidelog.cli.doctor: `tidelog doctor`."""
