@@ -19,9 +19,8 @@ from sim_scheduler import Process
 from sim_storage import Trouble
 from transactions_sim_world import AUDIT, COPIERS, inline
 
-from tidelog.access import access_log
+from tidelog.access import access_log, following
 from tidelog.broker import broker as broker_module
-from tidelog.broker.access import following
 from tidelog.broker.base import topics as broker_topics
 from tidelog.broker.base.settings import BrokerSettings, GroupSettings
 from tidelog.broker.broker import Broker

@@ -7,6 +7,7 @@ A denial wins over whatever allows. What no ACL is about is denied, or allowed t
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from tidelog.access.model import (
     ANY_HOST,
@@ -21,9 +22,21 @@ from tidelog.access.model import (
 )
 
 
+class Sender(Protocol):
+    """A request's origin: the principal of a connection, and the address it comes from."""
+
+    @property
+    def principal(self) -> str:
+        """Such as "User:alice"."""
+
+    @property
+    def host(self) -> str:
+        """The address, as `seen_address` spells it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A request's origin: the principal of a connection, and the address it comes from."""
+    """A sender that is no connection."""
 
     principal: str
     host: str
@@ -56,7 +69,7 @@ class Authorizer:
         self._prefixed = prefixed
         self._prefixes = {resource: sorted(by_name) for resource, by_name in prefixed.items()}
 
-    def verdict(self, subject: Subject, operation: AclOperation, resource: AclResource, name: str) -> AclVerdict:
+    def verdict(self, subject: Sender, operation: AclOperation, resource: AclResource, name: str) -> AclVerdict:
         """Whether the subject may do the operation to the resource."""
         if subject.principal in self._super_users:
             return AclVerdict(True)
@@ -73,7 +86,7 @@ class Authorizer:
                 allows = acl
         return AclVerdict(allows is not None or (self._everyone and not found), allows)
 
-    def may_any(self, subject: Subject, operation: AclOperation, resource: AclResource) -> bool:
+    def may_any(self, subject: Sender, operation: AclOperation, resource: AclResource) -> bool:
         """Whether the subject may do the operation to any resource of the type, even one that is not there yet.
 
         As `Authorizer.authorizeByResourceType` (KIP-679): an ACL that allows counts unless a denial covers all of it.
@@ -131,7 +144,7 @@ class Authorizer:
             yield from acls
 
 
-def _concerns(acl: Acl, subject: Subject) -> bool:
+def _concerns(acl: Acl, subject: Sender) -> bool:
     return acl.principal in (subject.principal, EVERYONE) and acl.host in (subject.host, ANY_HOST)
 
 

@@ -9,8 +9,8 @@ from typing import Final
 from tidelog.access.access_log import AccessLog
 from tidelog.access.audit import Audit
 from tidelog.access.broker_user import BROKER_PRINCIPAL
+from tidelog.access.following import AccessFollower
 from tidelog.broker.access.audit_topic import AuditTopic
-from tidelog.broker.access.following import AccessFollower
 from tidelog.broker.access.guard import guarded
 from tidelog.broker.access.handlers import handlers as access_handlers
 from tidelog.broker.access.throttling import Throttling, counted
@@ -95,8 +95,8 @@ class Broker:
         audit = Audit(lake.clock, None if self._audit_topic is None else self._audit_topic.add)
         access = BrokerAccess(super_users, audit, everyone=settings.everyone)
         access_log = AccessLog(lake)
-        self._access = AccessFollower(access_log, access, lake.clock, blocking)
-        access.look_now = self._access.look_now
+        self._access = AccessFollower(access_log, access, lake.clock)
+        access.look_now = self._look_at_access
         self._context = Context(
             lake,
             settings,
@@ -140,6 +140,9 @@ class Broker:
     def _lake_metrics(self) -> LakeMetrics:
         return LakeMetrics(self._context.lake, brokers=self._brokers)
 
+    async def _look_at_access(self) -> None:
+        await self._context.blocking(self._access.look_now)
+
     def _brokers(self) -> Brokers:
         return {node.id: [*node.addresses.values()] for node in self._context.cluster().nodes}
 
@@ -153,7 +156,8 @@ class Broker:
             at, bound = await listen(partial(self.connections.new, name), (listener.host, listener.port))
             self._servers.append(self._secured.server(name, at, self.connections))
             self.addresses[name] = settings.advertised.get(name, bound)
-        await self._access.start()
+        await self._context.access.look_now()
+        self._access.start()
         if self._secured.brokers_log_in:
             await self._context.blocking(self._context.access_log.ensure_secret)
             await self._context.access.look_now()
@@ -173,7 +177,7 @@ class Broker:
             await close()
         await self.connections.drain(grace_s)
         await self._cluster.close()
-        await self._access.close()
+        await self._context.blocking(self._access.close)
         self._context.access.audit.close()
         if self._audit_topic is not None:
             await self._audit_topic.close()

@@ -8,7 +8,7 @@ from anyio import to_thread
 
 from tidelog.server.errors import RequestRefusedError
 
-# With how long what is known of access counts (`tidelog.server.logins`), an answer ends within a second.
+# With how long what is known of access counts (`tidelog.access.following`), an answer ends within a second.
 ASK_EVERY_S: Final = 0.4
 
 

@@ -12,23 +12,22 @@ from typing import Final
 from tidelog.access.access_log import AccessLog
 from tidelog.access.audit import Audit, Requester
 from tidelog.access.authenticator import Authenticator
-from tidelog.access.authorizer import Authorizer, Subject
+from tidelog.access.authorizer import Subject
 from tidelog.access.broker_user import BROKER_PRINCIPAL
+from tidelog.access.following import AccessFollower
 from tidelog.access.identity import Identity
+from tidelog.access.in_force import AccessInForce
 from tidelog.access.model import ANONYMOUS, AclOperation, AclResource, seen_address
 from tidelog.access.public_keys import PublicKeys
-from tidelog.access.state import AccessState
 from tidelog.access.token_settings import TokenSettings
 from tidelog.access.tokens import Tokens
 from tidelog.access.users import Users
-from tidelog.log.base.errors import AuthenticationError, TidelogError
+from tidelog.log.base.errors import AuthenticationError
 from tidelog.log.lake import Lake
 from tidelog.server.base.tries import FailedTries
 from tidelog.server.errors import RequestRefusedError
 
-# How long what is known of access counts without a look, and a password that was right without being hashed again: as
-# long as no credential changes.
-LOOK_EVERY_S: Final = 0.5
+# How long a password that was right counts without being hashed again: as long as no credential changes.
 KNOWN_FOR_S: Final = 60.0
 MOST_KNOWN: Final = 10_000
 _SECRET_BYTES: Final = 32
@@ -91,19 +90,19 @@ class HttpLogins:
 
     def __init__(self, lake: Lake, settings: HttpAccess, listener: str) -> None:
         self._listener = listener
-        self._log = AccessLog(lake)
         self._settings = settings
         # How long a client waits for the answer to a log-in that failed.
         self.failed_delay_s = settings.failed_delay_s
         self._clock = lake.clock
         self._lock = threading.Lock()
-        self._everyone = not settings.authenticates if settings.everyone is None else settings.everyone
-        self._version, self._state, self._looked_s = -1, AccessState(), 0.0
-        self._authorizer = Authorizer((), settings.super_users, everyone=self._everyone)
-        # {keyed digest of what was sent: its principal}
+        everyone = not settings.authenticates if settings.everyone is None else settings.everyone
+        self._access = AccessInForce(settings.super_users, everyone=everyone)
+        self._follower = AccessFollower(AccessLog(lake), self._access, lake.clock)
+        self._follower.look_now()
+        # {keyed digest of what was sent: its principal}, by the credentials of this state.
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
-        self._take(*self._log.seen())
-        users = Users(lambda: self._state, lake.ids.secret(_SECRET_BYTES))
+        self._known_by = self._access.state
+        users = Users(lambda: self._access.state, lake.ids.secret(_SECRET_BYTES))
         keys = settings.tokens and PublicKeys(settings.tokens.jwks, settings.tokens.refresh_s, lake.clock)
         tokens = Tokens(settings.tokens, keys, lake.clock) if settings.tokens and keys else None
         self._authenticator = Authenticator(users, tokens)
@@ -115,26 +114,26 @@ class HttpLogins:
         """Write what the audit only counted so far, and close the log of access."""
         with self._lock:
             self._audit.close()
-        self._log.close()
+        self._follower.close()
 
     def client(self, authorization: str | None, host: str, request: str) -> HttpClient:
         """The sender of a request, and what it may do. `authorization`: its header; `request`: how the audit names it.
 
         Raises `LoginRefusedError`.
         """
-        state = self._now()
+        self._follower.look_again()
         host = seen_address(host) if host else host
         identity = self._identity(authorization, host)
 
         def now() -> HttpClient:
             return self.client(authorization, host, request)
 
-        if self._everyone and not state.acls:
+        access, subject = self._access, Subject(identity.principal, host)
+        if access.is_open:
             return HttpClient(identity.principal, now=now)
-        authorizer, subject = self._authorizer, Subject(identity.principal, host)
 
         def may(operation: AclOperation, resource: AclResource, name: str) -> bool:
-            verdict = authorizer.verdict(subject, operation, resource, name)
+            verdict = access.verdict(subject, operation, resource, name)
             if not verdict.allowed and operation is not AclOperation.DESCRIBE:  # lists leave out what is not seen
                 with self._lock:
                     sender = Requester(identity.principal, host, self._listener)
@@ -143,8 +142,8 @@ class HttpLogins:
 
         def offered(operation: AclOperation, resource: AclResource, name: str | None) -> bool:
             if name is None:
-                return authorizer.may_any(subject, operation, resource)
-            return authorizer.verdict(subject, operation, resource, name).allowed
+                return access.may_any(subject, operation, resource)
+            return access.verdict(subject, operation, resource, name).allowed
 
         return HttpClient(identity.principal, may, offered, now)
 
@@ -158,13 +157,17 @@ class HttpLogins:
         now_s = self._clock.elapsed_s()
         digest = hashlib.blake2b(authorization.encode("latin-1", "replace"), key=self._salt).digest()
         with self._lock:
+            state = self._access.state
+            if state is not self._known_by and state.scram != self._known_by.scram:
+                self._known = OrderedDict()
+            self._known_by = state
             known = self._known.get(digest)
             if known is not None and now_s - known.at_s < KNOWN_FOR_S and self._lasts(known.identity):
                 return known.identity
             if self._tries.is_over(host):
                 raise LoginRefusedError(429, "Too many log-ins of this address have failed of late. Try it later.")
         scheme, _, sent = authorization.partition(" ")
-        user, state = "", self._state
+        user = ""
         try:
             if scheme.lower() == "bearer":
                 identity = self._authenticator.bearer(sent.strip())
@@ -182,7 +185,7 @@ class HttpLogins:
                 self._audit.not_authenticated(sender, scheme[:16], user, str(error))
             raise _unauthorized("The name or the password, or the token, is not right.") from error
         with self._lock:
-            if state is self._state:
+            if state is self._access.state:
                 self._known[digest] = _Known(identity, now_s)
                 while len(self._known) > MOST_KNOWN:
                     self._known.popitem(last=False)
@@ -190,30 +193,6 @@ class HttpLogins:
 
     def _lasts(self, identity: Identity) -> bool:
         return identity.until_s is None or self._clock.now_ms() / 1000 < identity.until_s
-
-    # --- what is in force ----------------------------------------------------------------------------------
-
-    def _now(self) -> AccessState:
-        """What is in force, as of half a second ago at most. While the store gives no answer, what was known holds."""
-        with self._lock:
-            if self._clock.elapsed_s() - self._looked_s < LOOK_EVERY_S:
-                return self._state
-            self._looked_s = self._clock.elapsed_s()
-        try:
-            version, found = self._log.seen()
-        except TidelogError:
-            return self._state
-        with self._lock:
-            if version > self._version:  # another thread may have looked later
-                self._take(version, found)
-            return self._state
-
-    def _take(self, version: int, state: AccessState) -> None:
-        if state.scram != self._state.scram:
-            self._known = OrderedDict()
-        if state.acls != self._state.acls:
-            self._authorizer = Authorizer(state.acls, self._settings.super_users, everyone=self._everyone)
-        self._version, self._state, self._looked_s = version, state, self._clock.elapsed_s()
 
 
 def _pair(sent: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from support.logs import memory_lake
 from tidelog.access.access_log import AccessLog
 from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.access.credentials import ScramMechanism, credential
+from tidelog.access.following import LOOK_EVERY_S
 from tidelog.access.identity import Identity
 from tidelog.access.model import CLUSTER_NAME, Acl, AclOperation, AclPattern, AclPermission, AclResource
 from tidelog.log.base.errors import AuthenticationError, StorageUnavailableError
@@ -19,7 +20,7 @@ from tidelog.registry.api import routing
 from tidelog.registry.api.app import RegistryApp
 from tidelog.registry.api.rights import topic_of
 from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.server.logins import KNOWN_FOR_S, LOOK_EVERY_S, HttpAccess, HttpLogins
+from tidelog.server.logins import KNOWN_FOR_S, HttpAccess, HttpLogins
 
 INT, LONG = '"int"', '"long"'
 Op, TOPIC, CLUSTER = AclOperation, AclResource.TOPIC, AclResource.CLUSTER
@@ -194,7 +195,7 @@ def test_what_was_known_holds_while_the_store_is_away(server, monkeypatch):
     def away():
         raise StorageUnavailableError("the store is away")
 
-    monkeypatch.setattr(server.logins._log, "seen", away)
+    monkeypatch.setattr(AccessLog, "seen", lambda _: away())
     server.pass_time(LOOK_EVERY_S)
     assert server.code("POST", "/subjects/b/versions", {"schema": INT}) == 40301
     server.ok("POST", "/subjects/a/versions", {"schema": INT})
