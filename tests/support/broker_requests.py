@@ -49,7 +49,7 @@ class Requests:
 
     def reply(self, key, version, body, principal="User:ANONYMOUS"):
         """The answer as its handler gives it, which can be encoded; kio reads no time of -1."""
-        request = memoryview(request_of(key, version, body))
+        request = memoryview(body if isinstance(body, bytes) else request_of(key, version, body))
         call = Call(
             key,
             version,
@@ -83,6 +83,18 @@ class Requests:
         answer, end = entity_reader(load_response_schema(key, version))(encoded, 0)
         assert end == len(encoded)
         return answer
+
+
+def error_codes(answer):
+    """All error codes in an answer, as its handler gives it."""
+    if isinstance(answer, Encoded):
+        return set(answer.errors)
+    if isinstance(answer, list | tuple):
+        return {code for one in answer for code in error_codes(one)}
+    if not isinstance(answer, dict):
+        return set()
+    own = {int(code) for name, code in answer.items() if name in ("error_code", "partition_error_code")}
+    return own | error_codes(list(answer.values()))
 
 
 def request_of(key, version, body):

@@ -12,18 +12,19 @@ from typing import Final
 from tidelog.access.access_log import AccessLog
 from tidelog.access.audit import Audit, Requester
 from tidelog.access.authenticator import Authenticator
-from tidelog.access.authorizer import Subject
+from tidelog.access.authorizer import AclVerdict, Subject
 from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.access.following import AccessFollower
 from tidelog.access.identity import Identity
 from tidelog.access.in_force import AccessInForce
-from tidelog.access.model import ANONYMOUS, AclOperation, AclResource, seen_address
+from tidelog.access.model import ANONYMOUS, AclOperation, seen_address
 from tidelog.access.public_keys import PublicKeys
 from tidelog.access.token_settings import TokenSettings
 from tidelog.access.tokens import Tokens
 from tidelog.access.users import Users
 from tidelog.log.base.errors import AuthenticationError
 from tidelog.log.lake import Lake
+from tidelog.operations.rights import AskedRight, Right
 from tidelog.server.base.tries import FailedTries
 from tidelog.server.errors import RequestRefusedError
 
@@ -33,28 +34,52 @@ MOST_KNOWN: Final = 10_000
 _SECRET_BYTES: Final = 32
 
 
-# Whether a client may do an operation to a resource of that name.
-May = Callable[[AclOperation, AclResource, str], bool]
-# The same where nothing is asked for yet; None: to any resource of that kind.
-Offered = Callable[[AclOperation, AclResource, str | None], bool]
-
-
 class LoginRefusedError(RequestRefusedError):
     """A client that is not logged in. `status`: 401, or 429 for an address that has failed too often."""
 
 
 @dataclass(frozen=True, slots=True)
-class HttpClient:
-    """The sender of a request. `may`: what it may do; None: everything. What it denies is in the audit.
+class ClientRights:
+    """What the access in force says of the sender of a request. `denied`: has a denial written to the audit."""
 
-    `offered`: the same, for what a page offers; nothing of it is in the audit. `now`: the sender as of now, for what
-    lasts longer than a request; it raises `LoginRefusedError` for one that could not log in any more.
+    access: AccessInForce
+    sender: Subject
+    denied: Callable[[AskedRight, AclVerdict], None]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpClient:
+    """The sender of a request. `rights`: None: it may do everything.
+
+    `now`: the sender as of now, for what lasts longer than a request; it raises `LoginRefusedError` for one that could
+    not log in any more.
     """
 
     principal: str
-    may: May | None = None
-    offered: Offered | None = None
+    rights: ClientRights | None = None
     now: "Callable[[], HttpClient] | None" = None
+
+    def may(self, right: Right, **named: str) -> bool:
+        """Whether it has the right to what is named; a denial is in the audit, unless it is of what lists leave out."""
+        if self.rights is None:
+            return True
+        asked = right.asked(**named)
+        verdict = asked.verdict(self.rights.access, self.rights.sender)
+        if not verdict.allowed and asked.operation is not AclOperation.DESCRIBE:
+            self.rights.denied(asked, verdict)
+        return verdict.allowed
+
+    def offered(self, right: Right, **named: str) -> bool:
+        """As `may`, for what a page offers: nothing is tried, so the audit has nothing of it."""
+        return self.rights is None or right.asked(**named).verdict(self.rights.access, self.rights.sender).allowed
+
+    def offered_any(self, right: Right) -> bool:
+        """As `offered`, to anything that there may be to name."""
+        if self.rights is None:
+            return True
+        access, sender, need = self.rights.access, self.rights.sender, right.only
+        everywhere = need.everywhere and access.may_everywhere(sender, need.operation)
+        return everywhere or access.may_any(sender, need.operation, need.resource)
 
 
 # The sender of a request to a server where clients do not log in.
@@ -128,24 +153,15 @@ class HttpLogins:
         def now() -> HttpClient:
             return self.client(authorization, host, request)
 
-        access, subject = self._access, Subject(identity.principal, host)
-        if access.is_open:
+        def denied(asked: AskedRight, verdict: AclVerdict) -> None:
+            sender = Requester(identity.principal, host, self._listener)
+            with self._lock:
+                self._audit.denied(sender, request, asked.operation, asked.resource, asked.name, verdict.by)
+
+        if self._access.is_open:
             return HttpClient(identity.principal, now=now)
-
-        def may(operation: AclOperation, resource: AclResource, name: str) -> bool:
-            verdict = access.verdict(subject, operation, resource, name)
-            if not verdict.allowed and operation is not AclOperation.DESCRIBE:  # lists leave out what is not seen
-                with self._lock:
-                    sender = Requester(identity.principal, host, self._listener)
-                    self._audit.denied(sender, request, operation, resource, name, verdict.by)
-            return verdict.allowed
-
-        def offered(operation: AclOperation, resource: AclResource, name: str | None) -> bool:
-            if name is None:
-                return access.may_any(subject, operation, resource)
-            return access.verdict(subject, operation, resource, name).allowed
-
-        return HttpClient(identity.principal, may, offered, now)
+        rights = ClientRights(self._access, Subject(identity.principal, host), denied)
+        return HttpClient(identity.principal, rights, now)
 
     # --- the principal -----------------------------------------------------------------------------------------
 

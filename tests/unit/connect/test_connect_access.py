@@ -73,12 +73,12 @@ def server(tmp_path):
 
 
 def rows(server):
-    """(method, path with values, the operation that its right asks for) of each route."""
+    """(method, path with values, its right) of each route."""
     for route in rest_routes(server.operations):
         path = route.path
         for variable, value in PATHS.items():
             path = path.replace(variable, value)
-        yield route.method, f"/{path}", route.right.operation
+        yield route.method, f"/{path}", route.right.right
 
 
 def test_a_client_that_is_not_logged_in_is_asked_to_at_every_route(server):
@@ -111,13 +111,13 @@ def test_a_body_of_a_client_that_is_not_logged_in_is_not_read(server):
 def test_a_client_needs_the_clusters_right_that_the_route_says(server):
     root, ann = basic("root", "root-pw"), basic("ann", "ann-pw")
     assert server.send("PUT", "/connectors/c/config", root, CONFIG).status_code == 201
-    for method, path, operation in rows(server):
+    for method, path, right in rows(server):
         denied = server.send(method, path, ann)
-        if operation is None:
+        if right is None:
             assert denied.status_code != 403, path
         else:
             assert (path, denied.status_code) == (path, 403)
-            assert operation.name in denied.json()["message"]
+            assert right.only.operation.name in denied.json()["message"]
     server.allow(AclOperation.DESCRIBE)
     assert server.send("GET", "/connectors/c/status", ann).status_code == 200
     assert server.send("GET", "/connectors/c/config", ann).status_code == 403

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
+from tidelog.access.model import AclResource
 from tidelog.broker.base.calls import Call, Handler, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.codec import Answer
@@ -19,6 +19,7 @@ from tidelog.broker.wire.errors import (
     TransactionalIdAuthorizationError,
 )
 from tidelog.log.base.errors import TidelogError
+from tidelog.operations.rights import Right
 
 T = TypeVar("T")
 
@@ -29,6 +30,8 @@ DENIALS: Final[Mapping[AclResource, type[TidelogError]]] = {
     AclResource.CLUSTER: ClusterAuthorizationError,
     AclResource.TRANSACTIONAL_ID: TransactionalIdAuthorizationError,
 }
+# The fields of requests about one resource that name it, by the argument of a right.
+_FIELDS: Final = {"group": "group_id", "transactional_id": "transactional_id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +42,26 @@ class GuardedRequest:
     call: Call
     handler: Handler
 
-    def allows(self, operation: AclOperation, resource: AclResource, name: str = CLUSTER_NAME) -> bool:
-        """Whether the request may do this; a denial is written to the audit."""
-        return self.context.access.allows(self.call, operation, resource, name)
+    def allows(self, right: Right, **named: str) -> bool:
+        """Whether the request has the right to what is named; a denial is written to the audit."""
+        return self.context.access.allows(self.call, right, **named)
 
-    def may(self, operation: AclOperation, resource: AclResource, name: str = CLUSTER_NAME) -> bool:
-        """Whether the client may do this: for what is left out without a word, and for one of several ways."""
-        return self.context.access.may(self.call.peer, operation, resource, name)
+    def may(self, right: Right, **named: str) -> bool:
+        """Whether the client has the right: for what is left out without a word, and for one of several ways."""
+        return self.context.access.may(self.call.peer, right, **named)
 
-    def may_everywhere(self, operation: AclOperation) -> bool:
-        """Whether an ACL of the cluster allows this for all that it has."""
-        return self.context.access.may_everywhere(self.call.peer, operation)
+    def may_everywhere(self, right: Right) -> bool:
+        """Whether an ACL of the cluster gives the right to all that it has."""
+        return self.context.access.may_everywhere(self.call.peer, right.only.operation)
 
-    def denial(self, operation: AclOperation, resource: AclResource, name: str = CLUSTER_NAME) -> TidelogError:
+    def denial(self, right: Right, **named: str) -> TidelogError:
         """Why it is refused, in words for the client."""
-        what = resource.name.lower().replace("_", " ")
-        named = "" if resource is AclResource.CLUSTER else f" '{name}'"
-        return DENIALS[resource](
-            f"{self.call.peer.principal} may not {operation.name.lower().replace('_', ' ')} the {what}{named}. An"
-            " administrator of this cluster can allow it: 'tidelog acl add', or kafka-acls.sh."
+        asked = right.asked(**named)
+        verb, what = (word.name.lower().replace("_", " ") for word in (asked.operation, asked.resource))
+        name = "" if asked.resource is AclResource.CLUSTER else f" '{asked.name}'"
+        return DENIALS[asked.resource](
+            f"{self.call.peer.principal} may not {verb} the {what}{name}. An administrator of this cluster can allow"
+            " it: 'tidelog acl add', or kafka-acls.sh."
         )
 
     async def go_on(self, **narrowed: object) -> Reply:
@@ -87,50 +91,45 @@ def split(items: Iterable[T], allowed: Callable[[T], bool]) -> tuple[list[T], li
 
 @dataclass(frozen=True, slots=True)
 class OneResource:
-    """A rule for a request as a whole: an operation on the one resource that it is about."""
+    """A rule for a request as a whole: it is about one resource, or the cluster."""
 
-    operation: AclOperation
-    resource: AclResource
+    right: Right
     refused: Callable[[Call, TidelogError], Answer]
-    name: Callable[[Any], str] = lambda _: CLUSTER_NAME
 
     async def __call__(self, request: GuardedRequest) -> Reply:
         """Go on, or refuse all of it."""
-        name = self.name(request.call.body)
-        if request.allows(self.operation, self.resource, name):
+        argument, body = self.right.only.argument, request.call.body
+        named = {argument: str(getattr(body, _FIELDS[argument]))} if argument else {}
+        if request.allows(self.right, **named):
             return await request.go_on()
-        return self.refused(request.call, request.denial(self.operation, self.resource, name))
+        return self.refused(request.call, request.denial(self.right, **named))
 
 
 @dataclass(frozen=True, slots=True)
 class EachResource:
     """A rule for a list of resources: each that the client may not have is refused, the rest of the request goes on.
 
-    `asked`, `answered`: the fields of the request and of its answer that have them. `anywhere`: whom the cluster allows
-    the operation, may do it to all of them.
+    `asked`, `answered`: the fields of the request and of its answer that have them.
     """
 
-    operation: AclOperation
-    resource: AclResource
+    right: Right
     asked: str
     answered: str
     name: Callable[[Any], str]
     refused: Callable[[Any, TidelogError], Answer]
-    anywhere: bool = False
 
     async def __call__(self, request: GuardedRequest) -> Reply:
         """Go on with what is allowed, if it is anything."""
-        if self.anywhere and request.may_everywhere(self.operation):
-            return await request.go_on()
         items: Sequence[Any] = getattr(request.call.body, self.asked)
-        kept, refused = split(items, lambda item: request.allows(self.operation, self.resource, self.name(item)))
+        kept, refused = split(items, lambda item: request.allows(self.right, **self._named(item)))
         if not refused:
             return await request.go_on()
         found: Answer = await request.answer(**{self.asked: tuple(kept)}) if kept else {self.answered: ()}
-        denials = [
-            self.refused(item, request.denial(self.operation, self.resource, self.name(item))) for item in refused
-        ]
+        denials = [self.refused(item, request.denial(self.right, **self._named(item))) for item in refused]
         return {**found, self.answered: [*found[self.answered], *denials]}
+
+    def _named(self, item: Any) -> dict[str, str]:
+        return {self.right.only.argument: self.name(item)}
 
 
 def result(error: TidelogError | None = None) -> dict[str, Any]:

@@ -2,24 +2,22 @@
 
 from typing import Any, Final
 
-from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.broker.access.asking import GuardedRequest, OneResource, result
 from tidelog.broker.base.calls import Call, Encoded, Reply
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.hand_over import Fate, HandedOverAnswer, encode_answer
 from tidelog.log.base.errors import TidelogError
+from tidelog.operations.rights import Right
 
-_CLUSTER: Final = AclResource.CLUSTER
 
-
-def cluster(operation: AclOperation, *lists: str, text: bool = True) -> OneResource:
+def cluster(right: Right, *lists: str, text: bool = True) -> OneResource:
     """A rule about the cluster. `lists`: what is empty in a refusal; `text`: it has a message."""
 
     def refused(call: Call, error: TidelogError) -> Answer:  # noqa: ARG001 - the same in all versions
         told = result(error) if text else {"error_code": error.kafka_code}
         return {**told, **dict.fromkeys(lists, ())}
 
-    return OneResource(operation, _CLUSTER, refused)
+    return OneResource(right, refused)
 
 
 def _election_refused(call: Call, error: TidelogError) -> Answer:
@@ -33,31 +31,35 @@ def _election_refused(call: Call, error: TidelogError) -> Answer:
     return {"error_code": error.kafka_code, "replica_election_results": named}
 
 
-ELECT_LEADERS: Final = OneResource(AclOperation.ALTER, _CLUSTER, _election_refused)
+ELECT_LEADERS: Final = OneResource(Right.ALTER_CLUSTER, _election_refused)
 
 
 # --- coordinators ------------------------------------------------------------------------------------------
 
 # What a key of FindCoordinator names, by its type.
-_KEYS: Final = {0: AclResource.GROUP, 1: AclResource.TRANSACTIONAL_ID}
+_KEYS: Final = {0: "group", 1: "transactional_id"}
 _KEYS_SINCE: Final = 4
 
 
 async def find_coordinator(request: GuardedRequest) -> Reply:
     """FindCoordinator: of groups and transactional ids that the client may see."""
     body = request.call.body
-    resource = _KEYS.get(getattr(body, "key_type", 0))
-    if resource is None:  # the handler says that there is none
+    argument = _KEYS.get(getattr(body, "key_type", 0))
+    if argument is None:  # the handler says that there is none
         return await request.go_on()
 
+    def allows(key: str) -> bool:
+        return request.allows(Right.FIND_COORDINATOR, **{argument: key})
+
     def refused(key: str) -> Answer:
-        return {"node_id": -1, "host": "", "port": -1, **result(request.denial(AclOperation.DESCRIBE, resource, key))}
+        why = request.denial(Right.FIND_COORDINATOR, **{argument: key})
+        return {"node_id": -1, "host": "", "port": -1, **result(why)}
 
     if request.call.version < _KEYS_SINCE:
-        if request.allows(AclOperation.DESCRIBE, resource, body.key):
+        if allows(body.key):
             return await request.go_on()
         return refused(body.key)
-    denied = {key for key in body.coordinator_keys if not request.allows(AclOperation.DESCRIBE, resource, key)}
+    denied = {key for key in body.coordinator_keys if not allows(key)}
     found: Answer = {"coordinators": ()}
     if len(denied) < len(set(body.coordinator_keys)):
         found = await request.answer(coordinator_keys=tuple(key for key in body.coordinator_keys if key not in denied))
@@ -67,14 +69,14 @@ async def find_coordinator(request: GuardedRequest) -> Reply:
 # --- configurations ----------------------------------------------------------------------------------------
 
 # Whose configuration it is, by Kafka's `ConfigResource.Type`; of all others it is the cluster's.
-_OWNERS: Final = {2: AclResource.TOPIC, 32: AclResource.GROUP}
+_OWNERS: Final = {2: "topic", 32: "group"}
 
 
 class Configurations:
     """Configurations of topics and groups are theirs, all others the cluster's."""
 
-    def __init__(self, operation: AclOperation, answered: str) -> None:
-        self._operation = operation
+    def __init__(self, right: Right, answered: str) -> None:
+        self._right = right
         self._answered = answered
 
     async def __call__(self, request: GuardedRequest) -> Reply:
@@ -82,13 +84,13 @@ class Configurations:
         kept: list[Any] = []
         refused: list[Answer] = []
         for one in request.call.body.resources:
-            resource = _OWNERS.get(one.resource_type, _CLUSTER)
-            name = CLUSTER_NAME if resource is _CLUSTER else one.resource_name
-            if request.allows(self._operation, resource, name):
+            owner = _OWNERS.get(one.resource_type)
+            whose = {} if owner is None else {owner: one.resource_name}
+            if request.allows(self._right, **whose):
                 kept.append(one)
                 continue
             named = {"resource_type": one.resource_type, "resource_name": one.resource_name}
-            refused.append({**named, **result(request.denial(self._operation, resource, name))})
+            refused.append({**named, **result(request.denial(self._right, **whose))})
         if not refused:
             return await request.go_on()
         found: Answer = await request.answer(resources=tuple(kept)) if kept else {self._answered: ()}
@@ -126,11 +128,11 @@ def _quotas_hidden(call: Call, error: TidelogError) -> Answer:  # noqa: ARG001 -
     return {**result(error), "entries": None}
 
 
-CREATE_ACLS: Final = OneResource(AclOperation.ALTER, _CLUSTER, _creations_refused)
-DELETE_ACLS: Final = OneResource(AclOperation.ALTER, _CLUSTER, _filters_refused)
-DESCRIBE_QUOTAS: Final = OneResource(AclOperation.DESCRIBE_CONFIGS, _CLUSTER, _quotas_hidden)
-ALTER_QUOTAS: Final = OneResource(AclOperation.ALTER_CONFIGS, _CLUSTER, _quotas_refused)
-ALTER_USERS: Final = OneResource(AclOperation.ALTER, _CLUSTER, _users_refused)
+CREATE_ACLS: Final = OneResource(Right.ALTER_ACLS, _creations_refused)
+DELETE_ACLS: Final = OneResource(Right.ALTER_ACLS, _filters_refused)
+DESCRIBE_QUOTAS: Final = OneResource(Right.DESCRIBE_QUOTAS, _quotas_hidden)
+ALTER_QUOTAS: Final = OneResource(Right.ALTER_QUOTAS, _quotas_refused)
+ALTER_USERS: Final = OneResource(Right.ALTER_USERS, _users_refused)
 
 
 async def hand_over(request: GuardedRequest) -> Reply:
@@ -141,6 +143,6 @@ async def hand_over(request: GuardedRequest) -> Reply:
     is_theirs = request.call.peer.listener == settings.brokers_listener
     if is_theirs and listener is not None and not listener.authenticates:
         return await request.go_on()
-    if request.allows(AclOperation.CLUSTER_ACTION, _CLUSTER):
+    if request.allows(Right.ACT_AS_BROKER):
         return await request.go_on()
     return Encoded([encode_answer(HandedOverAnswer(Fate.REFUSED, {}, 0.0, "this is for brokers of the cluster only"))])

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.broker.access.asking import EachResource, GuardedRequest, OneResource, split
 from tidelog.broker.access.topic_rules import name_of
 from tidelog.broker.base.calls import Call, Reply
@@ -12,17 +11,11 @@ from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import GroupAuthorizationError, TopicAuthorizationError
 from tidelog.log.base.errors import TidelogError
+from tidelog.operations.rights import Right
 
-_GROUP: Final = AclResource.GROUP
-_TOPIC: Final = AclResource.TOPIC
-_TRANSACTION: Final = AclResource.TRANSACTIONAL_ID
 # The first versions of OffsetFetch with an error of the group, and with several groups.
 _ERROR_SINCE: Final = 2
 _GROUPS_SINCE: Final = 8
-
-
-def _group_id(body: Any) -> str:
-    return str(body.group_id)
 
 
 def _code(call: Call, error: TidelogError) -> Answer:  # noqa: ARG001 - the same in all versions
@@ -59,22 +52,18 @@ def _deletion_refused(group_id: str, error: TidelogError) -> Answer:
     return {"group_id": group_id, "error_code": error.kafka_code}
 
 
-JOIN_GROUP: Final = OneResource(AclOperation.READ, _GROUP, _join_refused, _group_id)
-SYNC_GROUP: Final = OneResource(AclOperation.READ, _GROUP, _sync_refused, _group_id)
-HEARTBEAT: Final = OneResource(AclOperation.READ, _GROUP, _code, _group_id)
-LEAVE_GROUP: Final = OneResource(AclOperation.READ, _GROUP, _code, _group_id)
-DESCRIBE_GROUPS: Final = EachResource(AclOperation.DESCRIBE, _GROUP, "groups", "groups", str, _description_refused)
-DELETE_GROUPS: Final = EachResource(AclOperation.DELETE, _GROUP, "groups_names", "results", str, _deletion_refused)
+JOIN_GROUP: Final = OneResource(Right.JOIN_GROUP, _join_refused)
+SYNC_GROUP: Final = OneResource(Right.JOIN_GROUP, _sync_refused)
+HEARTBEAT: Final = OneResource(Right.JOIN_GROUP, _code)
+LEAVE_GROUP: Final = OneResource(Right.JOIN_GROUP, _code)
+DESCRIBE_GROUPS: Final = EachResource(Right.DESCRIBE_GROUP, "groups", "groups", str, _description_refused)
+DELETE_GROUPS: Final = EachResource(Right.DELETE_GROUP, "groups_names", "results", str, _deletion_refused)
 
 
 async def list_groups(request: GuardedRequest) -> Reply:
     """ListGroups: all for a client that may describe the cluster, else those that it may describe."""
     reply = await request.answer()
-    if request.may_everywhere(AclOperation.DESCRIBE):
-        return reply
-    shown = [
-        group for group in reply.get("groups", ()) if request.may(AclOperation.DESCRIBE, _GROUP, group["group_id"])
-    ]
+    shown = [group for group in reply.get("groups", ()) if request.may(Right.LIST_GROUPS, group=group["group_id"])]
     return {**reply, "groups": shown}
 
 
@@ -84,16 +73,14 @@ async def list_groups(request: GuardedRequest) -> Reply:
 async def commit_offsets(request: GuardedRequest) -> Reply:
     """OffsetCommit, and TxnOffsetCommit, which needs its transactional id, too."""
     body = request.call.body
-    denied = None
-    if request.call.key is ApiKey.TXN_OFFSET_COMMIT and not request.allows(
-        AclOperation.WRITE, _TRANSACTION, body.transactional_id
-    ):
-        denied = request.denial(AclOperation.WRITE, _TRANSACTION, body.transactional_id)
-    elif not request.allows(AclOperation.READ, _GROUP, body.group_id):
-        denied = request.denial(AclOperation.READ, _GROUP, body.group_id)
-    if denied is not None:
-        return {"topics": [_commit_refused(topic, denied.kafka_code) for topic in body.topics]}
-    kept, refused = await _readable(request, body.topics, AclOperation.READ)
+    named = {"group": body.group_id}
+    if request.call.key is ApiKey.TXN_OFFSET_COMMIT:
+        named = {"transactional_id": body.transactional_id, **named}
+    for argument, name in named.items():
+        if not request.allows(Right.COMMIT_OFFSETS, **{argument: name}):
+            code = request.denial(Right.COMMIT_OFFSETS, **{argument: name}).kafka_code
+            return {"topics": [_commit_refused(topic, code) for topic in body.topics]}
+    kept, refused = await _allowed(request, body.topics, Right.COMMIT_OFFSETS)
     if not refused:
         return await request.go_on()
     found = (await request.answer(topics=tuple(kept)))["topics"] if kept else ()
@@ -117,7 +104,7 @@ async def fetch_offsets(request: GuardedRequest) -> Reply:
     call, body = request.call, request.call.body
     if call.version >= _GROUPS_SINCE:
         return {"groups": [await _fetched(request, group) for group in body.groups]}
-    if request.allows(AclOperation.DESCRIBE, _GROUP, body.group_id):
+    if request.allows(Right.FETCH_OFFSETS, group=body.group_id):
         found = await _offsets_of(request, body.topics, lambda topics: {"topics": topics}, lambda reply: reply)
         return {name: value for name, value in found.items() if name != "group_id"}
     code = GroupAuthorizationError.kafka_code
@@ -127,7 +114,7 @@ async def fetch_offsets(request: GuardedRequest) -> Reply:
 
 
 async def _fetched(request: GuardedRequest, group: Any) -> Answer:
-    if not request.allows(AclOperation.DESCRIBE, _GROUP, group.group_id):
+    if not request.allows(Right.FETCH_OFFSETS, group=group.group_id):
         return {"group_id": group.group_id, "topics": (), "error_code": GroupAuthorizationError.kafka_code}
     return await _offsets_of(
         request,
@@ -141,9 +128,9 @@ async def _offsets_of(request: GuardedRequest, topics: Sequence[Any] | None, nar
     """The answer about one group."""
     if topics is None:
         reply: Answer = group_in(await request.answer(**narrowed(None)))
-        shown = [one for one in reply["topics"] if request.may(AclOperation.DESCRIBE, _TOPIC, one["name"])]
+        shown = [one for one in reply["topics"] if request.may(Right.FETCH_OFFSETS, topic=one["name"])]
         return {**reply, "topics": shown}
-    kept, refused = await _readable(request, topics, AclOperation.DESCRIBE)
+    kept, refused = await _allowed(request, topics, Right.FETCH_OFFSETS)
     reply = group_in(await request.answer(**narrowed(tuple(kept))))
     code = TopicAuthorizationError.kafka_code
     return {**reply, "topics": [*reply["topics"], *(_fetch_refused(topic, code) for topic in refused)]}
@@ -163,24 +150,22 @@ def _fetch_refused(topic: Any, code: int) -> Answer:
     return {**_named(topic), "partitions": partitions}
 
 
-async def _readable(
-    request: GuardedRequest, topics: Sequence[Any], operation: AclOperation
-) -> tuple[list[Any], list[Any]]:
+async def _allowed(request: GuardedRequest, topics: Sequence[Any], right: Right) -> tuple[list[Any], list[Any]]:
     """(topics that the client may have, those that it may not). One that is not there is for the handler to say."""
     kept: list[Any] = []
     refused: list[Any] = []
     for topic in topics:
         name = await name_of(request, getattr(topic, "name", None), getattr(topic, "topic_id", None))
-        (kept if name is None or request.allows(operation, _TOPIC, name) else refused).append(topic)
+        (kept if name is None or request.allows(right, topic=name) else refused).append(topic)
     return kept, refused
 
 
 async def delete_offsets(request: GuardedRequest) -> Reply:
     """OffsetDelete."""
     body = request.call.body
-    if not request.allows(AclOperation.DELETE, _GROUP, body.group_id):
+    if not request.allows(Right.DELETE_OFFSETS, group=body.group_id):
         return {"error_code": GroupAuthorizationError.kafka_code, "topics": ()}
-    kept, refused = split(body.topics, lambda topic: request.allows(AclOperation.READ, _TOPIC, topic.name))
+    kept, refused = split(body.topics, lambda topic: request.allows(Right.DELETE_OFFSETS, topic=topic.name))
     if not refused:
         return await request.go_on()
     found: Answer = await request.answer(topics=tuple(kept)) if kept else {"error_code": 0, "topics": ()}

@@ -1,19 +1,16 @@
-"""Every API asks before it does: one rule for each, by Kafka's operations on Kafka's resources.
-
-Source: "Authorization and ACLs" of Kafka's documentation, `KafkaApis` and `ControllerApis` (kafka 4.2).
-"""
+"""Every API asks before it does: one rule for each, over the rights of `operations/rights.py`."""
 
 from collections.abc import Mapping
 from functools import wraps
 from typing import Final
 
-from tidelog.access.model import AclOperation
 from tidelog.broker.access import cluster_rules, group_rules, topic_rules, transaction_rules
 from tidelog.broker.access.asking import GuardedRequest, Rule
 from tidelog.broker.access.cluster_rules import Configurations, cluster
 from tidelog.broker.base.calls import Call, Handler, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.apis import ApiKey
+from tidelog.operations.rights import Right
 
 
 async def for_all(request: GuardedRequest) -> Reply:
@@ -32,10 +29,10 @@ RULES: Final[Mapping[ApiKey, Rule]] = {
     ApiKey.SASL_HANDSHAKE: for_all,
     ApiKey.SASL_AUTHENTICATE: for_all,
     # topics and records
-    ApiKey.PRODUCE: in_handler,  # WRITE of topics, WRITE of the transactional id
-    ApiKey.FETCH: in_handler,  # READ of topics
-    ApiKey.METADATA: in_handler,  # DESCRIBE of topics; CREATE of them or of the cluster's
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: in_handler,  # DESCRIBE of topics
+    ApiKey.PRODUCE: in_handler,  # Right.WRITE_RECORDS
+    ApiKey.FETCH: in_handler,  # Right.READ_RECORDS
+    ApiKey.METADATA: in_handler,  # Right.DESCRIBE_TOPIC, CREATE_TOPIC
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: in_handler,  # Right.DESCRIBE_TOPIC
     ApiKey.LIST_OFFSETS: topic_rules.LIST_OFFSETS,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: topic_rules.OFFSET_FOR_LEADER_EPOCH,
     ApiKey.CREATE_TOPICS: topic_rules.create_topics,
@@ -66,23 +63,23 @@ RULES: Final[Mapping[ApiKey, Rule]] = {
     ApiKey.LIST_TRANSACTIONS: transaction_rules.list_transactions,
     # the cluster
     ApiKey.DESCRIBE_CLUSTER: for_all,  # what Metadata tells, too; the operations of whom may see the cluster
-    ApiKey.DESCRIBE_QUORUM: cluster(AclOperation.DESCRIBE, "topics", "nodes"),
-    ApiKey.DESCRIBE_LOG_DIRS: cluster(AclOperation.DESCRIBE, "results", text=False),
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: cluster(AclOperation.DESCRIBE, "topics"),
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: cluster(AclOperation.ALTER, "responses"),
+    ApiKey.DESCRIBE_QUORUM: cluster(Right.DESCRIBE_CLUSTER, "topics", "nodes"),
+    ApiKey.DESCRIBE_LOG_DIRS: cluster(Right.DESCRIBE_CLUSTER, "results", text=False),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: cluster(Right.DESCRIBE_CLUSTER, "topics"),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: cluster(Right.ALTER_CLUSTER, "responses"),
     ApiKey.ELECT_LEADERS: cluster_rules.ELECT_LEADERS,
-    ApiKey.UPDATE_FEATURES: cluster(AclOperation.ALTER, "results"),
-    ApiKey.UNREGISTER_BROKER: cluster(AclOperation.ALTER),
-    ApiKey.DESCRIBE_CONFIGS: Configurations(AclOperation.DESCRIBE_CONFIGS, "results"),
-    ApiKey.ALTER_CONFIGS: Configurations(AclOperation.ALTER_CONFIGS, "responses"),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: Configurations(AclOperation.ALTER_CONFIGS, "responses"),
+    ApiKey.UPDATE_FEATURES: cluster(Right.ALTER_CLUSTER, "results"),
+    ApiKey.UNREGISTER_BROKER: cluster(Right.ALTER_CLUSTER),
+    ApiKey.DESCRIBE_CONFIGS: Configurations(Right.DESCRIBE_CONFIG, "results"),
+    ApiKey.ALTER_CONFIGS: Configurations(Right.ALTER_CONFIG, "responses"),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Configurations(Right.ALTER_CONFIG, "responses"),
     # access
-    ApiKey.DESCRIBE_ACLS: cluster(AclOperation.DESCRIBE, "resources"),
+    ApiKey.DESCRIBE_ACLS: cluster(Right.DESCRIBE_ACLS, "resources"),
     ApiKey.CREATE_ACLS: cluster_rules.CREATE_ACLS,
     ApiKey.DELETE_ACLS: cluster_rules.DELETE_ACLS,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: cluster_rules.DESCRIBE_QUOTAS,
     ApiKey.ALTER_CLIENT_QUOTAS: cluster_rules.ALTER_QUOTAS,
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: cluster(AclOperation.DESCRIBE, "results"),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: cluster(Right.DESCRIBE_USERS, "results"),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: cluster_rules.ALTER_USERS,
     ApiKey.CREATE_DELEGATION_TOKEN: for_all,  # there are none: each request is refused
     ApiKey.RENEW_DELEGATION_TOKEN: for_all,

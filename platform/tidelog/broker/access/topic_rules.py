@@ -4,14 +4,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 from uuid import UUID
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.broker.access.asking import EachResource, GuardedRequest, result
 from tidelog.broker.base.calls import Reply
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import TOPIC_AUTHORIZATION_FAILED, UnknownTopicIdError
 from tidelog.log.base.errors import TidelogError
+from tidelog.operations.rights import Right
 
-_TOPIC: Final = AclResource.TOPIC
 _NAMED_SINCE: Final = 6  # DeleteTopics by id
 
 
@@ -70,14 +69,14 @@ def _producers_refused(topic: Any, error: TidelogError) -> Answer:
     return {"name": topic.name, "partitions": partitions}
 
 
-LIST_OFFSETS: Final = EachResource(AclOperation.DESCRIBE, _TOPIC, "topics", "topics", _name, _offsets_refused)
+LIST_OFFSETS: Final = EachResource(Right.DESCRIBE_TOPIC, "topics", "topics", _name, _offsets_refused)
 OFFSET_FOR_LEADER_EPOCH: Final = EachResource(
-    AclOperation.DESCRIBE, _TOPIC, "topics", "topics", lambda topic: str(topic.topic), _epochs_refused
+    Right.DESCRIBE_TOPIC, "topics", "topics", lambda topic: str(topic.topic), _epochs_refused
 )
-DELETE_RECORDS: Final = EachResource(AclOperation.DELETE, _TOPIC, "topics", "topics", _name, _records_refused)
-CREATE_PARTITIONS: Final = EachResource(AclOperation.ALTER, _TOPIC, "topics", "results", _name, _growth_refused)
-DESCRIBE_PRODUCERS: Final = EachResource(AclOperation.READ, _TOPIC, "topics", "topics", _name, _producers_refused)
-_CREATE: Final = EachResource(AclOperation.CREATE, _TOPIC, "topics", "topics", _name, _creation_refused, anywhere=True)
+DELETE_RECORDS: Final = EachResource(Right.DELETE_RECORDS, "topics", "topics", _name, _records_refused)
+CREATE_PARTITIONS: Final = EachResource(Right.ADD_PARTITIONS, "topics", "results", _name, _growth_refused)
+DESCRIBE_PRODUCERS: Final = EachResource(Right.DESCRIBE_PRODUCERS, "topics", "topics", _name, _producers_refused)
+_CREATE: Final = EachResource(Right.CREATE_TOPIC, "topics", "topics", _name, _creation_refused)
 
 
 async def create_topics(request: GuardedRequest) -> Reply:
@@ -86,7 +85,7 @@ async def create_topics(request: GuardedRequest) -> Reply:
     assert isinstance(reply, dict)
 
     def told(topic: Answer) -> Answer:
-        if topic["error_code"] or request.may(AclOperation.DESCRIBE_CONFIGS, _TOPIC, topic["name"]):
+        if topic["error_code"] or request.may(Right.DESCRIBE_CONFIG, topic=topic["name"]):
             return topic
         hidden = {"num_partitions": -1, "replication_factor": -1, "configs": None}
         return {**topic, **hidden, "topic_config_error_code": TOPIC_AUTHORIZATION_FAILED}
@@ -97,7 +96,7 @@ async def create_topics(request: GuardedRequest) -> Reply:
 async def delete_topics(request: GuardedRequest) -> Reply:
     """DeleteTopics, by names or ids. A topic's name is for those that may describe the topic."""
     body = request.call.body
-    if request.may_everywhere(AclOperation.DELETE):
+    if request.may_everywhere(Right.DELETE_TOPIC):
         return await request.go_on()
     by_names = request.call.version < _NAMED_SINCE
     kept: list[Any] = []
@@ -109,12 +108,12 @@ async def delete_topics(request: GuardedRequest) -> Reply:
             missing = UnknownTopicIdError(f"There is no topic of the id {topic_id}.")
             refused.append({"name": None, "topic_id": topic_id, **result(missing)})
             continue
-        if known is None or request.allows(AclOperation.DELETE, _TOPIC, known):
+        if known is None or request.allows(Right.DELETE_TOPIC, topic=known):
             kept.append(one)
             continue
-        if name is None and request.may(AclOperation.DESCRIBE, _TOPIC, known):
+        if name is None and request.may(Right.DESCRIBE_TOPIC, topic=known):
             name = known
-        why = request.denial(AclOperation.DELETE, _TOPIC, name or str(topic_id))
+        why = request.denial(Right.DELETE_TOPIC, topic=name or str(topic_id))
         refused.append({"name": name, "topic_id": topic_id, **result(why)})
     if not refused:
         return await request.go_on()

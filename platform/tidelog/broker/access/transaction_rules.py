@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.broker.access.asking import EachResource, GuardedRequest, OneResource, split
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.wire.codec import Answer
@@ -15,8 +14,8 @@ from tidelog.broker.wire.errors import (
 )
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.kafka_codes import KafkaCode
+from tidelog.operations.rights import Right
 
-_TRANSACTION: Final = AclResource.TRANSACTIONAL_ID
 # What was not tried because something else of the same request was refused (Kafka's OPERATION_NOT_ATTEMPTED).
 _NOT_ATTEMPTED: Final[int] = KafkaCode.OPERATION_NOT_ATTEMPTED
 # From this version on AddPartitionsToTxn is for brokers (KIP-890).
@@ -27,24 +26,20 @@ def _producer_refused(call: Call, error: TidelogError) -> Answer:  # noqa: ARG00
     return {"error_code": error.kafka_code, "producer_id": -1, "producer_epoch": -1}
 
 
-END_TXN: Final = OneResource(
-    AclOperation.WRITE, _TRANSACTION, _producer_refused, lambda body: str(body.transactional_id)
-)
+END_TXN: Final = OneResource(Right.USE_TRANSACTIONAL_ID, _producer_refused)
 
 
 async def init_producer(request: GuardedRequest) -> Reply:
     """InitProducerId: by the transactional id; without one by a right to write, to any topic (KIP-679)."""
     name = request.call.body.transactional_id
     if name is not None:
-        if request.allows(AclOperation.WRITE, _TRANSACTION, name):
+        if request.allows(Right.USE_TRANSACTIONAL_ID, transactional_id=name):
             return await request.go_on()
-        return _producer_refused(request.call, request.denial(AclOperation.WRITE, _TRANSACTION, name))
-    access, peer = request.context.access, request.call.peer
-    if access.may_any(peer, AclOperation.WRITE, AclResource.TOPIC) or request.allows(
-        AclOperation.IDEMPOTENT_WRITE, AclResource.CLUSTER
-    ):
+        return _producer_refused(request.call, request.denial(Right.USE_TRANSACTIONAL_ID, transactional_id=name))
+    access, peer, need = request.context.access, request.call.peer, Right.WRITE_RECORDS.needs["topic"]
+    if access.may_any(peer, need.operation, need.resource) or request.allows(Right.WRITE_IDEMPOTENTLY):
         return await request.go_on()
-    return _producer_refused(request.call, request.denial(AclOperation.IDEMPOTENT_WRITE, AclResource.CLUSTER))
+    return _producer_refused(request.call, request.denial(Right.WRITE_IDEMPOTENTLY))
 
 
 async def add_partitions(request: GuardedRequest) -> Reply:
@@ -52,14 +47,14 @@ async def add_partitions(request: GuardedRequest) -> Reply:
     body = request.call.body
     if request.call.version < _BETWEEN_BROKERS:
         topics = body.v3_and_below_topics
-        if not request.allows(AclOperation.WRITE, _TRANSACTION, body.v3_and_below_transactional_id):
+        if not request.allows(Right.ADD_TO_TRANSACTION, transactional_id=body.v3_and_below_transactional_id):
             code = TransactionalIdAuthorizationError.kafka_code
             return {"results_by_topic_v3_and_below": [_not_added(topic, code) for topic in topics]}
         refused = _not_writable(request, topics)
         if refused is not None:
             return {"results_by_topic_v3_and_below": refused}
         return await request.go_on()
-    if not request.allows(AclOperation.CLUSTER_ACTION, AclResource.CLUSTER):
+    if not request.allows(Right.ACT_AS_BROKER):
         return {"error_code": ClusterAuthorizationError.kafka_code, "results_by_transaction": ()}
     results: list[Answer] = []
     for one in body.transactions:
@@ -73,7 +68,7 @@ async def add_partitions(request: GuardedRequest) -> Reply:
 
 def _not_writable(request: GuardedRequest, topics: Sequence[Any]) -> list[Answer] | None:
     """The answer where the client may not write to all topics."""
-    kept, refused = split(topics, lambda topic: request.allows(AclOperation.WRITE, AclResource.TOPIC, topic.name))
+    kept, refused = split(topics, lambda topic: request.allows(Right.ADD_TO_TRANSACTION, topic=topic.name))
     if not refused:
         return None
     code = TopicAuthorizationError.kafka_code
@@ -88,9 +83,9 @@ def _not_added(topic: Any, code: int) -> Answer:
 async def add_offsets(request: GuardedRequest) -> Reply:
     """AddOffsetsToTxn."""
     body = request.call.body
-    if not request.allows(AclOperation.WRITE, _TRANSACTION, body.transactional_id):
+    if not request.allows(Right.ADD_TO_TRANSACTION, transactional_id=body.transactional_id):
         return {"error_code": TransactionalIdAuthorizationError.kafka_code}
-    if not request.allows(AclOperation.READ, AclResource.GROUP, body.group_id):
+    if not request.allows(Right.ADD_TO_TRANSACTION, group=body.group_id):
         return {"error_code": GroupAuthorizationError.kafka_code}
     return await request.go_on()
 
@@ -112,7 +107,7 @@ def _description_refused(name: str, error: TidelogError) -> Answer:
 
 
 _DESCRIBE: Final = EachResource(
-    AclOperation.DESCRIBE, _TRANSACTION, "transactional_ids", "transaction_states", str, _description_refused
+    Right.DESCRIBE_TRANSACTION, "transactional_ids", "transaction_states", str, _description_refused
 )
 
 
@@ -122,7 +117,7 @@ async def describe(request: GuardedRequest) -> Reply:
     assert isinstance(reply, dict)
 
     def shown(state: Answer) -> Answer:
-        topics = [one for one in state["topics"] if request.may(AclOperation.DESCRIBE, AclResource.TOPIC, one["topic"])]
+        topics = [one for one in state["topics"] if request.may(Right.DESCRIBE_TOPIC, topic=one["topic"])]
         return {**state, "topics": topics}
 
     return {**reply, "transaction_states": [shown(state) for state in reply["transaction_states"]]}
@@ -134,16 +129,14 @@ async def list_transactions(request: GuardedRequest) -> Reply:
     shown = [
         state
         for state in reply["transaction_states"]
-        if request.may(AclOperation.DESCRIBE, _TRANSACTION, state["transactional_id"])
+        if request.may(Right.DESCRIBE_TRANSACTION, transactional_id=state["transactional_id"])
     ]
     return {**reply, "transaction_states": shown}
 
 
 async def write_markers(request: GuardedRequest) -> Reply:
     """WriteTxnMarkers: an operator aborts a transaction (KIP-664)."""
-    if request.may(AclOperation.ALTER, AclResource.CLUSTER) or request.allows(
-        AclOperation.CLUSTER_ACTION, AclResource.CLUSTER
-    ):
+    if request.may(Right.ABORT_TRANSACTION) or request.allows(Right.ACT_AS_BROKER):
         return await request.go_on()
     code = ClusterAuthorizationError.kafka_code
 

@@ -17,7 +17,6 @@ from tidelog.broker.admin.topic_facts import (
     describable,
     find,
     find_describable,
-    may_create,
     placement,
     survey,
 )
@@ -34,6 +33,7 @@ from tidelog.broker.wire.errors import (
     InvalidRequestError,
 )
 from tidelog.log.base.errors import TidelogError, TopicExistsError
+from tidelog.operations.rights import Right
 from tidelog.server.base.blocking import AT_ONCE, here, in_turns
 
 # An answer about more partitions than this is encoded beside the loop, and kept.
@@ -114,7 +114,7 @@ class MetadataHandler:
         found = await find_describable(self._context, call, wanted)
         if isinstance(wanted, UUID) or found.error != UNKNOWN_TOPIC_OR_PARTITION or not creates:
             return found
-        if not may_create(self._context.access, call, wanted):
+        if not self._context.access.allows(call, Right.CREATE_TOPIC, topic=wanted):
             return TopicFacts(wanted, error=TOPIC_AUTHORIZATION_FAILED)
         try:
             if not await self._create(wanted):

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.calls import Call, Peer
 from tidelog.broker.base.cluster_view import ClusterView
@@ -15,6 +14,7 @@ from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
 from tidelog.log.state.topic_state import TopicState
+from tidelog.operations.rights import Right
 from tidelog.operations.topics import read_topics
 
 
@@ -102,7 +102,7 @@ def describable(access: BrokerAccess, peer: Peer, topics: Iterable[TopicFacts]) 
     """Those of all topics that a client may see."""
     if access.is_open:
         return list(topics)
-    return [one for one in topics if access.may(peer, AclOperation.DESCRIBE, AclResource.TOPIC, one.name or "")]
+    return [one for one in topics if access.may(peer, Right.DESCRIBE_TOPIC, topic=one.name or "")]
 
 
 async def find_describable(context: Context, call: Call, wanted: str | UUID) -> TopicFacts:
@@ -110,20 +110,13 @@ async def find_describable(context: Context, call: Call, wanted: str | UUID) -> 
 
     Ids tell nothing, as Kafka sees it: of one that is there it is said that the client may not see the topic.
     """
-    if isinstance(wanted, str) and not context.access.allows(call, AclOperation.DESCRIBE, AclResource.TOPIC, wanted):
+    if isinstance(wanted, str) and not context.access.allows(call, Right.DESCRIBE_TOPIC, topic=wanted):
         return TopicFacts(wanted, error=TOPIC_AUTHORIZATION_FAILED)
     found = await find(context, wanted)
     if (
         isinstance(wanted, UUID)
         and found.name is not None
-        and not context.access.allows(call, AclOperation.DESCRIBE, AclResource.TOPIC, found.name)
+        and not context.access.allows(call, Right.DESCRIBE_TOPIC, topic=found.name)
     ):
         return TopicFacts(None, wanted, error=TOPIC_AUTHORIZATION_FAILED)
     return found
-
-
-def may_create(access: BrokerAccess, call: Call, name: str) -> bool:
-    """Whether the client may create the topic: any in the cluster, or this one."""
-    return access.may_everywhere(call.peer, AclOperation.CREATE) or access.allows(
-        call, AclOperation.CREATE, AclResource.TOPIC, name
-    )

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from tidelog.access.audit import Audit, Requester
 from tidelog.access.in_force import AccessInForce
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.broker.base.calls import Call, Peer
 from tidelog.log.config.broker_keys import held
+from tidelog.operations.rights import Right
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,16 @@ class BrokerAccess(AccessInForce):
         self.look_now: Callable[[], Awaitable[None]] = _nothing_to_look_at
         self.audit = audit
 
-    def may(self, peer: Peer, operation: AclOperation, resource: AclResource, name: str) -> bool:
-        """Whether the client may do the operation to the resource. No denial is audited: requests ask `allows`."""
-        return self.is_open or self.verdict(peer, operation, resource, name).allowed
+    def may(self, peer: Peer, right: Right, **named: str) -> bool:
+        """Whether the client has the right to what is named. No denial is audited: requests ask `allows`."""
+        return self.is_open or right.asked(**named).verdict(self, peer).allowed
 
-    def allows(self, call: Call, operation: AclOperation, resource: AclResource, name: str) -> bool:
-        """Whether the request may do the operation to the resource; a denial is written to the audit."""
-        verdict = self.verdict(call.peer, operation, resource, name)
+    def allows(self, call: Call, right: Right, **named: str) -> bool:
+        """Whether the request has the right to what is named; a denial is written to the audit."""
+        asked = right.asked(**named)
+        verdict = asked.verdict(self, call.peer)
         if not verdict.allowed:
+            operation, resource, name = asked.operation, asked.resource, asked.name
             self.audit.denied(requester(call), call.key.name, operation, resource, name, verdict.by)
         return verdict.allowed
 

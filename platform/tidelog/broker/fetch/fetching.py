@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, 
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.broker.base.batch_cache import BatchCache, BatchRun, Place
 from tidelog.broker.base.calls import Call, Encoded, Peer
 from tidelog.broker.base.cluster_view import ClusterView
@@ -22,6 +21,7 @@ from tidelog.broker.records.topic_codec import codec_of_topic
 from tidelog.broker.wire.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE
 from tidelog.broker.wire.fetch_answer import FetchAnswer, PartitionAnswer, Piece, encode_fetch
 from tidelog.log.base.errors import TidelogError
+from tidelog.operations.rights import Right
 from tidelog.server.base.blocking import AT_ONCE, here, in_turns, turn
 
 P = ParamSpec("P")
@@ -208,7 +208,7 @@ class Fetching:
             name = topic.topic.name if topic.topic is not None else p.key[0]
             if isinstance(name, str) and topic.asked_of is not access.authorizer:
                 topic.asked_of = access.authorizer
-                topic.is_denied = not access.allows(call, AclOperation.READ, AclResource.TOPIC, name)
+                topic.is_denied = not access.allows(call, Right.READ_RECORDS, topic=name)
 
     # --- what there is -------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from functools import cache, partial
 from typing import Any, Final
 from uuid import UUID
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.broker.base.calls import Call, Encoded, Handlers, Reply
 from tidelog.broker.base.cluster_view import rack_of
 from tidelog.broker.base.context import Context
@@ -41,6 +40,7 @@ from tidelog.log.base.errors import (
 )
 from tidelog.log.base.kafka_codes import KafkaCode
 from tidelog.log.storage.port import Distant
+from tidelog.operations.rights import Right
 from tidelog.transactions.transaction_log import TransactionLog
 
 # Files cost more where each is a request over a network.
@@ -111,7 +111,7 @@ class ProduceHandler:
     def _writes(self, call: Call) -> Callable[[str], bool] | None:
         """Whether the client may write to a topic; each is asked about once. None: to all."""
         access = self._context.access
-        return None if access.is_open else cache(partial(access.allows, call, AclOperation.WRITE, AclResource.TOPIC))
+        return None if access.is_open else cache(lambda topic: access.allows(call, Right.WRITE_RECORDS, topic=topic))
 
     def _unit(
         self, call: Call, request: ProduceRequest, ref: TopicRef, outcome: ProducedPartition, records: Any
@@ -130,9 +130,7 @@ class ProduceHandler:
             return ProducedBatch(request, ref, outcome, header, batch, deadline_s, body.acks)
         if not body.transactional_id:
             raise NoTransactionalIdError("Records of a transaction come in a request that names no transactional id.")
-        if not self._context.access.allows(
-            call, AclOperation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id
-        ):
+        if not self._context.access.allows(call, Right.WRITE_RECORDS, transactional_id=body.transactional_id):
             raise TransactionalIdAuthorizationError("Its principal may not use this transactional id.")
         begins = call.version >= _BEGINS_SINCE
         name = body.transactional_id

@@ -9,36 +9,33 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
-from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.connect.api.offset_operations import OffsetOperations, Pairs
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.plugin_views import LoggerViews, plugin_config, plugins
 from tidelog.operations.connector_configs import TargetState
+from tidelog.operations.rights import Right
 from tidelog.server.errors import RequestRefusedError
 from tidelog.server.routes import Answer, HttpCall, Route
 
 
 @dataclass(frozen=True, slots=True)
 class OnCluster:
-    """The right to do it to the cluster; None: each client that is logged in has it.
+    """The right to the cluster; None: each client that is logged in has it. Raises `RequestRefusedError` 403."""
 
-    Raises `RequestRefusedError` 403.
-    """
-
-    operation: AclOperation | None
+    right: Right | None
 
     def __call__(self, call: HttpCall) -> None:
         """Refuse a client that has not got it."""
-        may, operation = call.client.may, self.operation
-        if may is not None and operation is not None and not may(operation, AclResource.CLUSTER, CLUSTER_NAME):
-            raise RequestRefusedError(403, f"User is denied operation {operation.name} on the cluster.")
+        if self.right is not None and not call.client.may(self.right):
+            raise RequestRefusedError(403, f"User is denied operation {self.right.only.operation.name} on the cluster.")
 
 
 _ALL: Final = OnCluster(None)
-_SEE: Final = OnCluster(AclOperation.DESCRIBE)
-_CONFIGS: Final = OnCluster(AclOperation.DESCRIBE_CONFIGS)
-_CHANGE: Final = OnCluster(AclOperation.ALTER)
-_SET_LEVELS: Final = OnCluster(AclOperation.ALTER_CONFIGS)
+_SEE: Final = OnCluster(Right.DESCRIBE_CONNECTOR)
+_CONFIGS: Final = OnCluster(Right.DESCRIBE_CONNECTOR_CONFIG)
+_CHANGE: Final = OnCluster(Right.ALTER_CONNECTOR)
+_SEE_LEVELS: Final = OnCluster(Right.DESCRIBE_LOGGERS)
+_SET_LEVELS: Final = OnCluster(Right.ALTER_LOGGERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +124,8 @@ def rest_routes(do: ConnectOperations) -> tuple[Route[RestCall], ...]:
             "PUT", f"{plugin}/config/validate",
             lambda call: do.validate(call.variables["plugin"], call.config()), _CHANGE,
         ),
-        Route("GET", "admin/loggers", lambda _: loggers.all(), _CONFIGS),
-        Route("GET", "admin/loggers/{logger}", lambda call: loggers.one(call.variables["logger"]), _CONFIGS),
+        Route("GET", "admin/loggers", lambda _: loggers.all(), _SEE_LEVELS),
+        Route("GET", "admin/loggers/{logger}", lambda call: loggers.one(call.variables["logger"]), _SEE_LEVELS),
         Route("PUT", "admin/loggers/{logger}", lambda call: _set_level(loggers, call), _SET_LEVELS),
     )  # fmt: skip
 

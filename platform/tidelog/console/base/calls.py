@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.console.base.console import Console
 from tidelog.console.base.errors import bad
 from tidelog.console.base.rights import ConsoleRights
+from tidelog.operations.rights import Right
 from tidelog.server.routes import HttpCall
 
 # Largest number in a query: an offset's.
@@ -30,11 +30,13 @@ class ConsoleCall(HttpCall):
         """The path's topic."""
         return self.variables["topic"]
 
-    def offers(
-        self, operation: AclOperation, resource: AclResource = AclResource.CLUSTER, name: str | None = CLUSTER_NAME
-    ) -> bool:
-        """Whether the page should offer a change: this console makes changes, and the client may. None: of any name."""
-        return not self.console.settings.read_only and self.rights.offered(operation, resource, name)
+    def offers(self, right: Right, **named: str) -> bool:
+        """Whether the page should offer a change: this console makes changes, and the client may."""
+        return not self.console.settings.read_only and self.client.offered(right, **named)
+
+    def offers_any(self, right: Right) -> bool:
+        """As `offers`, of anything that there may be to name."""
+        return not self.console.settings.read_only and self.client.offered_any(right)
 
     def text(self, name: str, default: str = "") -> str:
         """A text of the query, the last where it is given twice."""
@@ -87,16 +89,10 @@ def for_all(call: ConsoleCall) -> None:
     """Every client that is logged in may, or the handler gives only what the client sees."""
 
 
-def of_topic(operation: AclOperation) -> Rule:
-    """The right to do it to the path's topic."""
-    return lambda call: call.rights.require(operation, AclResource.TOPIC, call.topic)
+def needs(right: Right) -> Rule:
+    """The right to what the path names, or to the cluster."""
+    return lambda call: call.rights.require(right, **_named(call, right))
 
 
-def of_group(operation: AclOperation) -> Rule:
-    """The right to do it to the path's group."""
-    return lambda call: call.rights.require(operation, AclResource.GROUP, call.variables["group"])
-
-
-def of_cluster(operation: AclOperation) -> Rule:
-    """The right to do it to the cluster."""
-    return lambda call: call.rights.require(operation, AclResource.CLUSTER)
+def _named(call: ConsoleCall, right: Right) -> dict[str, str]:
+    return {argument: name for argument, name in call.variables.items() if argument in right.needs}

@@ -1,9 +1,10 @@
-"""What the sender of a request may do: Kafka's operations on Kafka's resources, as brokers ask them."""
+"""What the sender of a request may do, as brokers ask it."""
 
 from dataclasses import dataclass
 
-from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
+from tidelog.access.model import AclResource
 from tidelog.console.base.errors import ConsoleError
+from tidelog.operations.rights import Right
 from tidelog.server.logins import HttpClient
 
 
@@ -17,26 +18,22 @@ class ConsoleRights:
         """The client's rights as of now, for what lasts longer than a request. Raises `LoginRefusedError`."""
         return self if self.client.now is None else ConsoleRights(self.client.now())
 
-    def may(self, operation: AclOperation, resource: AclResource, name: str = CLUSTER_NAME) -> bool:
-        """Whether the client may do an operation to a resource of that name."""
-        return self.client.may is None or self.client.may(operation, resource, name)
+    def may(self, right: Right, **named: str) -> bool:
+        """Whether the client has the right to what is named."""
+        return self.client.may(right, **named)
 
-    def require(self, operation: AclOperation, resource: AclResource, name: str = CLUSTER_NAME) -> None:
+    def require(self, right: Right, **named: str) -> None:
         """Raise `ConsoleError` 403 unless the client may; the same for what is there and what is not."""
-        if not self.may(operation, resource, name):
-            what = "the cluster" if resource is AclResource.CLUSTER else f"{resource.name.lower()} '{name}'"
-            raise ConsoleError(403, f"{self.client.principal} is denied operation {operation.name} on {what}.")
-
-    def offered(
-        self, operation: AclOperation, resource: AclResource = AclResource.CLUSTER, name: str | None = CLUSTER_NAME
-    ) -> bool:
-        """As `may`, of what a page offers: nothing is tried, so the audit has nothing of it. None: to any resource."""
-        return self.client.offered is None or self.client.offered(operation, resource, name)
+        if not self.client.may(right, **named):
+            asked = right.asked(**named)
+            resource = f"{asked.resource.name.lower()} '{asked.name}'"
+            what = "the cluster" if asked.resource is AclResource.CLUSTER else resource
+            raise ConsoleError(403, f"{self.client.principal} is denied operation {asked.operation.name} on {what}.")
 
     def sees_topic(self, name: str) -> bool:
         """Whether the client may know of a topic."""
-        return self.may(AclOperation.DESCRIBE, AclResource.TOPIC, name)
+        return self.client.may(Right.DESCRIBE_TOPIC, topic=name)
 
     def sees_group(self, name: str) -> bool:
         """Whether the client may know of a group."""
-        return self.may(AclOperation.DESCRIBE, AclResource.GROUP, name)
+        return self.client.may(Right.DESCRIBE_GROUP, group=name)

@@ -23,7 +23,7 @@ class ConsoleRegistry(RegistryLog):
 
 def schemas(call: ConsoleCall) -> Any:
     """The subjects that the client sees, each with its newest version."""
-    rights = ApiRights(call.rights.client.may)
+    rights = ApiRights(call.client)
 
     def at(state: RegistryState) -> list[dict[str, Any]]:
         rows = []
@@ -42,7 +42,7 @@ def subject(call: ConsoleCall) -> Any:
     """One subject: all its versions, and their texts."""
     name = call.variables["subject"]
     found = call.console.part(ConsoleRegistry).look(lambda state: list(state.versions(name)))
-    if not found or not ApiRights(call.rights.client.may).sees(name):  # the same for what is there and what is not
+    if not found or not ApiRights(call.client).sees(name):  # the same for what is there and what is not
         raise ConsoleError(404, f"There is no subject '{name}'.")
     return {"subject": name, "versions": [_version(one) for one in reversed(found)]}
 

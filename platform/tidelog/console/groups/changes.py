@@ -2,13 +2,13 @@
 
 from typing import Any, Final, cast, get_args
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import ConsoleError, bad
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.operations.groups import delete_group, set_offsets
 from tidelog.operations.offset_resets import ResetTo, Scenario, plan_reset, standings
+from tidelog.operations.rights import Right
 
 _TARGETS: Final = tuple(one for one in get_args(ResetTo) if one != "file")
 _VALUED: Final = ("offset", "shift", "time")
@@ -31,7 +31,7 @@ def reset(call: ConsoleCall) -> Any:
     if not found:
         raise ConsoleError(404, f"Group '{name}' has no offsets there. Name a topic.")
     for topic in {topic for topic, _ in found}:
-        call.rights.require(AclOperation.READ, AclResource.TOPIC, topic)
+        call.rights.require(Right.COMMIT_OFFSETS, topic=topic)
     try:
         planned = plan_reset(scenario, found)
     except ValueError as error:

@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.live.sampler import Sampler
 from tidelog.groups.model import Member, TopicPartition
 from tidelog.groups.rules.offsets import group_not_found
 from tidelog.operations.groups import GroupDescription, PartitionLag, describe_group
+from tidelog.operations.rights import Right
 from tidelog.operations.snapshots import LakeSnapshot
 
 # Members' own texts are shown up to here.
 _CHARACTERS = 500
-# Of a group: a reset of offsets is a commit, which needs READ.
-_CHANGES = (AclOperation.READ, AclOperation.DELETE)
+# What the page offers, by Kafka's operations: a reset of offsets is a commit.
+_CHANGES = {"read": Right.COMMIT_OFFSETS, "delete": Right.DELETE_GROUP}
 
 
 def groups(call: ConsoleCall) -> Any:
@@ -48,7 +48,7 @@ def group(call: ConsoleCall) -> Any:
     return {
         **summary(description, snapshot.at_ms),
         "generation": description.group.generation,
-        "may": {str(one.name).lower(): call.offers(one, AclResource.GROUP, name) for one in _CHANGES},
+        "may": {change: call.offers(right, group=name) for change, right in _CHANGES.items()},
         "members": [_member(member, places) for member, places in description.members],
         "partitions": [_partition(lag) for lag in description.partitions],
     }

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import orjson
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall, for_all
 from tidelog.console.base.console import Console
 from tidelog.console.base.errors import bad
 from tidelog.console.sql.box import Readable, SqlBox
 from tidelog.log.state.topic_state import TopicState
+from tidelog.operations.rights import Right
 from tidelog.server.logins import LoginRefusedError
 from tidelog.server.routes import Route
 
@@ -36,14 +36,14 @@ def readable(call: ConsoleCall) -> Readable:
     lake = call.console.lake
 
     def may(name: str) -> bool:  # a query lasts, and a right may end before it
-        return call.rights.now().may(AclOperation.READ, AclResource.TOPIC, name)
+        return call.rights.now().may(Right.READ_RECORDS, topic=name)
 
     def stands(names: Iterable[str]) -> bool:
         try:
             rights = call.rights.now()
         except LoginRefusedError:
             return False
-        return all(rights.may(AclOperation.READ, AclResource.TOPIC, name) for name in names)
+        return all(rights.may(Right.READ_RECORDS, topic=name) for name in names)
 
     def topics() -> list[str]:
         return [name for name in call.console.snapshot().topics if may(name)]

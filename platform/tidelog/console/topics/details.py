@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import bad
 from tidelog.console.topics.listing import topic_settings
@@ -14,10 +13,17 @@ from tidelog.log.delta.actions import Add, Entry, Metadata, Remove, Txn, decode_
 from tidelog.log.state.descriptions import describe
 from tidelog.log.state.topic_state import TopicState
 from tidelog.operations.groups import describe_group
+from tidelog.operations.rights import Right
 from tidelog.operations.topics import read_topic
 
 _MOST_ENTRIES: Final = 500
-_CHANGES: Final = (AclOperation.WRITE, AclOperation.ALTER, AclOperation.ALTER_CONFIGS, AclOperation.DELETE)
+# What the page offers, by Kafka's operations.
+_CHANGES: Final[Mapping[str, Right]] = {
+    "write": Right.WRITE_RECORDS,
+    "alter": Right.ADD_PARTITIONS,
+    "alter_configs": Right.ALTER_CONFIG,
+    "delete": Right.DELETE_TOPIC,
+}
 
 
 def state_of(call: ConsoleCall) -> TopicState:
@@ -55,7 +61,7 @@ def topic(call: ConsoleCall) -> Any:
         "overrides": state.overrides,
         "typed": settings["typed"],
         "groups": None if snapshot.unread else len(seen),
-        "may": {str(one.name).lower(): call.offers(one, AclResource.TOPIC, name) for one in _CHANGES},
+        "may": {change: call.offers(right, topic=name) for change, right in _CHANGES.items()},
         "table": f"{lake.uri}/{name}",
         "version": state.version,
     }

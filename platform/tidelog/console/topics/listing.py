@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import ConsoleError, bad
 from tidelog.console.live.sampler import Sampler
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.rules import names
 from tidelog.log.state.topic_state import TopicState
+from tidelog.operations.rights import Right
 from tidelog.operations.snapshots import LakeSnapshot
 
 _MOST_LISTED: Final = 1_000
@@ -53,7 +53,7 @@ def topics(call: ConsoleCall) -> Any:
     page = rows[offset : offset + limit]
     _add_settings(page, sample.snapshot, defaults)
     for row in page:
-        row["may_delete"] = call.offers(AclOperation.DELETE, AclResource.TOPIC, row["name"])
+        row["may_delete"] = call.offers(Right.DELETE_TOPIC, topic=row["name"])
     seen = sum(map(call.rights.sees_topic, unread))
     return {"total": len(rows), "internal": internal, "unread": seen, "topics": page}
 
@@ -85,8 +85,7 @@ def create_topic(call: ConsoleCall) -> Any:
         raise bad("'partitions' must be a whole number.")
     if not all(isinstance(value, str) for value in config.values()):
         raise bad("'config' must be an object of texts: a number is written as one.")
-    if not call.rights.may(AclOperation.CREATE, AclResource.CLUSTER):  # either right counts, as in Kafka
-        call.rights.require(AclOperation.CREATE, AclResource.TOPIC, name)
+    call.rights.require(Right.CREATE_TOPIC, topic=name)
     made = call.console.lake.create_topic(name, partitions, config)
     call.console.invalidate()
     return {"name": made.name, "id": made.id, "partitions": len(made.partitions)}

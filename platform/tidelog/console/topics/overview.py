@@ -3,11 +3,11 @@
 from importlib.metadata import version
 from typing import Any, Final
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.live.sampler import SERIES, Sampler
 from tidelog.log.delta import layout
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
+from tidelog.operations.rights import Right
 
 # How often a page asks for what changes, in ms.
 _ASK_EVERY_MS: Final = 2_000
@@ -21,10 +21,9 @@ def session(call: ConsoleCall) -> Any:
         "user": client.principal,
         "read_only": console.settings.read_only,
         "may": {
-            "create_topics": call.offers(AclOperation.CREATE)
-            or call.offers(AclOperation.CREATE, AclResource.TOPIC, None),
-            "alter_cluster": call.offers(AclOperation.ALTER),
-            "describe_cluster": call.offers(AclOperation.DESCRIBE),
+            "create_topics": call.offers_any(Right.CREATE_TOPIC),
+            "alter_cluster": call.offers(Right.ALTER_CLUSTER),
+            "describe_cluster": call.offers(Right.DESCRIBE_CLUSTER),
         },
         "csrf": console.csrf_token(client.principal),
         "lake": console.lake.uri,

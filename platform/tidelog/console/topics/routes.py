@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from tidelog.access.model import AclOperation
-from tidelog.console.base.calls import for_all, of_topic
+from tidelog.console.base.calls import for_all, needs
 from tidelog.console.topics import details
 from tidelog.console.topics.listing import create_topic, delete_topic, topics
 from tidelog.console.topics.overview import history, overview, requests, session
+from tidelog.operations.rights import Right
 from tidelog.server.routes import Route
 
 _TOPIC: Final = "/api/topics/{topic}"
@@ -18,11 +18,11 @@ TOPIC_ROUTES: Final = (
     Route("GET", "/api/requests", requests, for_all),
     Route("GET", "/api/topics", topics, for_all),
     Route("POST", "/api/topics", create_topic, for_all),
-    Route("GET", _TOPIC, details.topic, of_topic(AclOperation.DESCRIBE)),
-    Route("PATCH", _TOPIC, details.grow, of_topic(AclOperation.ALTER)),
-    Route("DELETE", _TOPIC, delete_topic, of_topic(AclOperation.DELETE)),
-    Route("GET", f"{_TOPIC}/config", details.config, of_topic(AclOperation.DESCRIBE_CONFIGS)),
-    Route("PATCH", f"{_TOPIC}/config", details.change_config, of_topic(AclOperation.ALTER_CONFIGS)),
-    Route("GET", f"{_TOPIC}/history", details.history, of_topic(AclOperation.DESCRIBE)),
-    Route("GET", f"{_TOPIC}/consumers", details.consumers, of_topic(AclOperation.DESCRIBE)),
+    Route("GET", _TOPIC, details.topic, needs(Right.DESCRIBE_TOPIC)),
+    Route("PATCH", _TOPIC, details.grow, needs(Right.ADD_PARTITIONS)),
+    Route("DELETE", _TOPIC, delete_topic, needs(Right.DELETE_TOPIC)),
+    Route("GET", f"{_TOPIC}/config", details.config, needs(Right.DESCRIBE_CONFIG)),
+    Route("PATCH", f"{_TOPIC}/config", details.change_config, needs(Right.ALTER_CONFIG)),
+    Route("GET", f"{_TOPIC}/history", details.history, needs(Right.DESCRIBE_TOPIC)),
+    Route("GET", f"{_TOPIC}/consumers", details.consumers, needs(Right.DESCRIBE_TOPIC)),
 )

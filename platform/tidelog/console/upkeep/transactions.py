@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import bad
 from tidelog.log.rules.sequences import known_producers
+from tidelog.operations.rights import Right
 from tidelog.operations.transactions import TransactionSummary, read_transactions
 from tidelog.transactions.model import State
 from tidelog.transactions.transaction_log import TransactionLog
@@ -20,7 +20,7 @@ def open_transactions(call: ConsoleCall) -> Any:
     seen = [
         one
         for one in read_transactions(lake)
-        if call.rights.may(AclOperation.DESCRIBE, AclResource.TRANSACTIONAL_ID, one.transactional.transactional_id)
+        if call.rights.may(Right.DESCRIBE_TRANSACTION, transactional_id=one.transactional.transactional_id)
     ]
     ids = [
         {
@@ -70,10 +70,10 @@ def producers(call: ConsoleCall) -> Any:
     """The producers of a topic, or of all that the client may read, as far as there is room in an answer."""
     wanted, snapshot = call.text("topic"), call.console.snapshot()
     if wanted:
-        call.rights.require(AclOperation.READ, AclResource.TOPIC, wanted)
+        call.rights.require(Right.DESCRIBE_PRODUCERS, topic=wanted)
         states = {wanted: call.console.lake.topic(wanted).state()}
     else:
-        states = {n: s for n, s in snapshot.topics.items() if call.rights.may(AclOperation.READ, AclResource.TOPIC, n)}
+        states = {n: s for n, s in snapshot.topics.items() if call.rights.may(Right.DESCRIBE_PRODUCERS, topic=n)}
     rows: list[dict[str, Any]] = []
     total = 0
     for name, state in states.items():

@@ -52,7 +52,7 @@ class ApiCall(HttpCall):
     @property
     def rights(self) -> ApiRights:
         """The client's, which lists and ids go by; the others are asked about before (`guard`)."""
-        return ApiRights(self.client.may)
+        return ApiRights(self.client)
 
     @property
     def subject(self) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tidelog.access.model import AclOperation
+from tidelog.operations.rights import Right
 from tidelog.registry.api.calls import ApiCall
 from tidelog.registry.state.subjects import SubjectName
 from tidelog.schemas.base.errors import RegistryError
@@ -21,52 +21,52 @@ def in_handler(call: ApiCall) -> None:
     """The handler gives only what the client sees."""
 
 
-def of_subject(operation: AclOperation) -> Rule:
-    """The right to do it to the path's subject."""
+def of_subject(right: Right) -> Rule:
+    """The right to the path's subject."""
 
     def rule(call: ApiCall) -> None:
-        call.rights.require(operation, call.subject)
+        call.rights.require(right, call.subject)
 
     return rule
 
 
-def of_settings(operation: AclOperation) -> Rule:
+def of_settings(right: Right) -> Rule:
     """A subject's settings are its own; those of all, and of a context, are the cluster's."""
 
     def rule(call: ApiCall) -> None:
         named = call.settings_subject
-        call.rights.require(operation, named if named is not None and SubjectName.of(named).name else None)
+        call.rights.require(right, named if named is not None and SubjectName.of(named).name else None)
 
     return rule
 
 
-def of_cluster(operation: AclOperation) -> Rule:
-    """The right to do it to the cluster."""
+def of_cluster(right: Right) -> Rule:
+    """The right to the cluster."""
 
     def rule(call: ApiCall) -> None:
-        call.rights.require(operation, None)
+        call.rights.require(right)
 
     return rule
 
 
-def with_schema(operation: AclOperation) -> Rule:
+def with_schema(right: Right) -> Rule:
     """A schema is sent, and what it references is read, too."""
 
     def rule(call: ApiCall) -> None:
         subject = call.subject
-        call.rights.require(operation, subject)
-        if call.rights.may is not None:
+        call.rights.require(right, subject)
+        if call.rights.bound:
             for one in call.schema().references:
-                call.rights.require(AclOperation.DESCRIBE, SubjectName.of(subject).inside(one.subject))
+                call.rights.require(Right.READ_SCHEMA, SubjectName.of(subject).inside(one.subject))
 
     return rule
 
 
 def registration(call: ApiCall) -> None:
-    """WRITE; a client that has no test made (`force`) must have the right to switch the tests off, too."""
-    with_schema(AclOperation.WRITE)(call)
+    """A client that has no test made (`force`) must have the right to switch the tests off, too."""
+    with_schema(Right.REGISTER_SCHEMA)(call)
     if call.flag("force"):
-        call.rights.require(AclOperation.ALTER_CONFIGS, call.subject)
+        call.rights.require(Right.ALTER_CONFIG, call.subject)
 
 
 def answered(route: Route[ApiCall], call: ApiCall) -> Any:

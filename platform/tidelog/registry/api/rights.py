@@ -7,36 +7,36 @@ another context is with it (`:.context:orders`). A client that may read or write
 from dataclasses import dataclass
 from typing import Final
 
-from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
+from tidelog.operations.rights import Right
 from tidelog.schemas.base.errors import RegistryError
-from tidelog.server.logins import May
+from tidelog.server.logins import HttpClient
 
 _ENDINGS: Final = ("-key", "-value")
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRights:
-    """The rights of one client. `may`: whether it may do an operation to a resource; None: it may do everything."""
+    """The rights of one client."""
 
-    may: May | None = None
+    client: HttpClient
+
+    @property
+    def bound(self) -> bool:
+        """Whether there is anything that the client may not do."""
+        return self.client.rights is not None
 
     def sees(self, subject: str) -> bool:
         """Whether the client may read a subject."""
-        return self.may is None or self.may(AclOperation.DESCRIBE, AclResource.TOPIC, topic_of(subject))
+        return self.client.may(Right.READ_SCHEMA, subject=topic_of(subject))
 
-    def require(self, operation: AclOperation, subject: str | None) -> None:
-        """Raise `RegistryError` 40301 unless the client may do it to a subject, or, for None, to the cluster."""
-        if self.may is None:
-            return
-        topic = None if subject is None else topic_of(subject)
-        allowed = (
-            self.may(operation, AclResource.CLUSTER, CLUSTER_NAME)
-            if topic is None
-            else self.may(operation, AclResource.TOPIC, topic)
-        )
-        if not allowed:
-            what = "the cluster" if topic is None else f"topic {topic}, as which subject {subject} is asked about"
-            raise RegistryError(40301, f"User is denied operation {operation.name} on {what}.")
+    def require(self, right: Right, subject: str | None = None) -> None:
+        """Raise `RegistryError` 40301 unless the client has the right to a subject, or, for None, to the cluster."""
+        named = {} if subject is None else {"subject": topic_of(subject)}
+        if not self.client.may(right, **named):
+            asked = right.asked(**named)
+            topic = f"topic {asked.name}, as which subject {subject} is asked about"
+            what = "the cluster" if subject is None else topic
+            raise RegistryError(40301, f"User is denied operation {asked.operation.name} on {what}.")
 
 
 def topic_of(subject: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from tidelog.access.model import AclOperation
+from tidelog.operations.rights import Right
 from tidelog.registry.api.calls import (
     MOST_SCHEMAS,
     ApiCall,
@@ -203,6 +203,6 @@ ROUTES: Final[tuple[Route[ApiCall], ...]] = (
     Route("GET", "schemas/ids/{id}/versions", versions_of_id, in_handler),
     Route("GET", "schemas/guids/{guid}", schema_of_guid, in_handler),
     Route("GET", "schemas/guids/{guid}/ids", ids_of_guid, in_handler),
-    Route("GET", "contexts", contexts, of_cluster(AclOperation.DESCRIBE)),
-    Route("DELETE", "contexts/{context}", delete_context, of_cluster(AclOperation.ALTER), body=0),
+    Route("GET", "contexts", contexts, of_cluster(Right.LIST_CONTEXTS)),
+    Route("DELETE", "contexts/{context}", delete_context, of_cluster(Right.DELETE_CONTEXT), body=0),
 )

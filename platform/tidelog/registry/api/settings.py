@@ -4,7 +4,7 @@ import hashlib
 from importlib.metadata import version
 from typing import Any, Final
 
-from tidelog.access.model import AclOperation
+from tidelog.operations.rights import Right
 from tidelog.registry.api.calls import LATEST, ApiCall
 from tidelog.registry.api.guard import for_all, of_settings, with_schema
 from tidelog.registry.api.subjects import found_version
@@ -129,9 +129,9 @@ def deployment(call: ApiCall) -> Any:  # noqa: ARG001 - a handler
     return {"attributes": []}
 
 
-_DESCRIBE: Final = with_schema(AclOperation.DESCRIBE)
-_SEE: Final = of_settings(AclOperation.DESCRIBE_CONFIGS)
-_CHANGE: Final = of_settings(AclOperation.ALTER_CONFIGS)
+_DESCRIBE: Final = with_schema(Right.READ_SCHEMA)
+_SEE: Final = of_settings(Right.DESCRIBE_CONFIG)
+_CHANGE: Final = of_settings(Right.ALTER_CONFIG)
 
 ROUTES: Final[tuple[Route[ApiCall], ...]] = (
     Route("POST", "compatibility/subjects/{subject}/versions", check_subject, _DESCRIBE),

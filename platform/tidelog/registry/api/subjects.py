@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tidelog.access.model import AclOperation
+from tidelog.operations.rights import Right
 from tidelog.registry.api.calls import (
     LATEST,
     MOST_SCHEMAS,
@@ -163,12 +163,12 @@ def found_version(state: RegistryState, call: ApiCall, *, deleted: bool = False)
     return found
 
 
-_DESCRIBE: Final = of_subject(AclOperation.DESCRIBE)
-_DELETE: Final = of_subject(AclOperation.DELETE)
+_DESCRIBE: Final = of_subject(Right.READ_SCHEMA)
+_DELETE: Final = of_subject(Right.DELETE_SCHEMA)
 
 ROUTES: Final[tuple[Route[ApiCall], ...]] = (
     Route("GET", "subjects", subjects, in_handler),
-    Route("POST", "subjects/{subject}", look_up_schema, with_schema(AclOperation.DESCRIBE)),
+    Route("POST", "subjects/{subject}", look_up_schema, with_schema(Right.READ_SCHEMA)),
     Route("DELETE", "subjects/{subject}", delete_subject, _DELETE, body=0),
     Route("GET", "subjects/{subject}/metadata", newest_with_metadata, _DESCRIBE),
     Route("GET", "subjects/{subject}/versions", versions, _DESCRIBE),

@@ -1,14 +1,13 @@
 """Every API that is offered, for a principal with all that it needs, with less, and for one without a name."""
 
 import pytest
-from support.broker_requests import Requests
+from support.broker_requests import Requests, error_codes
 from support.logs import memory_lake
 
 from tidelog.access.model import CLUSTER_NAME, Acl, AclOperation, AclPattern, AclPermission, AclResource
 from tidelog.access.state import AccessState
 from tidelog.broker.access.guard import RULES, guarded
 from tidelog.broker.base.access import AccessSettings
-from tidelog.broker.base.calls import Encoded
 from tidelog.broker.wire.apis import BETWEEN_BROKERS, OFFERED, ApiKey
 
 ALICE, ANONYMOUS = "User:alice", "User:ANONYMOUS"
@@ -218,23 +217,11 @@ def requests():
 
 def refused_codes(requests, key, version, body, principal):
     """The codes of the answer that refuse for want of a right."""
-    return codes(requests.reply(key, version, body, principal=principal)) & DENIALS
+    return error_codes(requests.reply(key, version, body, principal=principal)) & DENIALS
 
 
 def take(requests, acls):
     requests.broker._context.access.take(AccessState(acls=frozenset(acls)))
-
-
-def codes(answer):
-    """All error codes in an answer."""
-    if isinstance(answer, Encoded):
-        return set(answer.errors)
-    if isinstance(answer, list | tuple):
-        return {code for one in answer for code in codes(one)}
-    if not isinstance(answer, dict):
-        return set()
-    own = {int(code) for name, code in answer.items() if name in ("error_code", "partition_error_code")}
-    return own | codes(list(answer.values()))
 
 
 @pytest.mark.parametrize(("key", "version", "body", "rights", "refused"), ROWS, ids=IDS)
