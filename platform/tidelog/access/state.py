@@ -18,6 +18,10 @@ class UnacceptableCredentialError(TidelogError, kafka_code=KafkaCode.UNACCEPTABL
     """No user may have such a name or credential."""
 
 
+class DuplicateCredentialError(TidelogError, kafka_code=KafkaCode.DUPLICATE_RESOURCE):
+    """A change names a credential of a user, or the user, twice."""
+
+
 class UnknownTenantError(TidelogError, kafka_code=KafkaCode.RESOURCE_NOT_FOUND):
     """No tenant has the name."""
 

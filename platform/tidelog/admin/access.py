@@ -4,29 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from tidelog.access.model import OPERATIONS_OF, AclResource
 from tidelog.admin.checks import check_flag
 from tidelog.admin.enums import AclOperation, AclPermissionType, ResourcePatternType, ResourceType, ScramMechanism
 
-_CONFIGS: Final = (AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS)
-_OPERATIONS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = {
-    ResourceType.TOPIC: (
-        AclOperation.READ,
-        AclOperation.WRITE,
-        AclOperation.CREATE,
-        AclOperation.DELETE,
-        AclOperation.ALTER,
-        AclOperation.DESCRIBE,
-        *_CONFIGS,
-    ),
-    ResourceType.GROUP: (AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE, *_CONFIGS),
-    ResourceType.BROKER: (
-        AclOperation.CREATE,
-        AclOperation.ALTER,
-        AclOperation.DESCRIBE,
-        AclOperation.CLUSTER_ACTION,
-        *_CONFIGS,
-        AclOperation.IDEMPOTENT_WRITE,
-    ),
+# Resources by confluent-kafka's names, which have Kafka's numbers of operations.
+_RESOURCES: Final[Mapping[ResourceType, AclResource]] = {
+    ResourceType.TOPIC: AclResource.TOPIC,
+    ResourceType.GROUP: AclResource.GROUP,
+    ResourceType.BROKER: AclResource.CLUSTER,
 }
 
 
@@ -37,7 +23,7 @@ def operations_told(kind: ResourceType, asked: bool) -> list[AclOperation] | Non
     TypeError for an `asked` that is no bool. Source: Kafka's `AclEntry.supportedOperations`.
     """
     check_flag("include_authorized_operations", asked)
-    return list(_OPERATIONS[kind]) if asked else None
+    return [AclOperation(int(one)) for one in sorted(OPERATIONS_OF[_RESOURCES[kind]])] if asked else None
 
 
 @dataclass(frozen=True)

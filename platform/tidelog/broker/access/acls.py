@@ -21,6 +21,7 @@ from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import InvalidRequestError
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
+from tidelog.operations.access import create_acls, delete_acls, describe_acls
 
 
 class AclHandlers:
@@ -41,10 +42,10 @@ class AclHandlers:
         """DescribeAcls."""
         try:
             wanted = filter_of(call.body)
-            state = await self._context.blocking(self._context.access_log.look)
+            acls = await self._context.blocking(describe_acls, self._context.access_log, [wanted])
         except TidelogError as e:
             return {**result(e), "resources": ()}
-        return {**result(None), "resources": by_resource(filter(wanted.matches, state.acls))}
+        return {**result(None), "resources": by_resource(acls)}
 
     async def create(self, call: Call) -> Reply:
         """CreateAcls: those that are valid, in one entry."""
@@ -57,7 +58,7 @@ class AclHandlers:
             except TidelogError as e:
                 outcomes.append(e)
         try:
-            added = await context.blocking(context.access_log.add_acls, valid) if valid else []
+            added = await context.blocking(create_acls, context.access_log, valid) if valid else []
             await self._changed(call, "added", added)
         except TidelogError as e:
             outcomes = [outcome or e for outcome in outcomes]
@@ -74,7 +75,7 @@ class AclHandlers:
                 filters.append(e)
         valid = [one for one in filters if isinstance(one, AclFilter)]
         try:
-            deleted = iter(await context.blocking(context.access_log.delete_acls, valid))
+            deleted = iter(await context.blocking(delete_acls, context.access_log, valid))
             found = [one if isinstance(one, TidelogError) else next(deleted) for one in filters]
             await self._changed(call, "deleted", {acl for acls in found if isinstance(acls, list) for acl in acls})
         except TidelogError as e:
@@ -124,9 +125,9 @@ def filter_of(asked: Any) -> AclFilter:
 
 
 def by_resource(acls: Iterable[Acl]) -> Sequence[Answer]:
-    """ACLs as DescribeAcls answers with them: together where they are of one pattern."""
+    """ACLs, sorted, as DescribeAcls answers with them: together where they are of one pattern."""
     patterns: dict[tuple[AclResource, str, AclPattern], list[Answer]] = {}
-    for acl in sorted(acls):
+    for acl in acls:
         own = patterns.setdefault((acl.resource, acl.name, acl.pattern), [])
         own.append(_entry(acl))
     return [

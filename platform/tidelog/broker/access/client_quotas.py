@@ -1,12 +1,9 @@
 """DescribeClientQuotas and AlterClientQuotas (KIP-546), as kafka-configs.sh asks about users, clients and ips."""
 
-import ipaddress
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final
 
-from tidelog.access import quotas
-from tidelog.access.quotas import DEFAULT, Entity, Limits, Quota
+from tidelog.access.quotas import DEFAULT, Entity, Quota
 from tidelog.broker.access.asking import result
 from tidelog.broker.base.access import requester
 from tidelog.broker.base.calls import Call, Handlers, Reply
@@ -15,9 +12,11 @@ from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import InvalidRequestError, UnsupportedVersionError
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
+from tidelog.operations.quotas import QuotaFilter, alter_quotas, describe_quotas, parts_of, require_quota
 
-# What an entity is of, by Kafka's names, and the fields that have it.
-_FIELDS: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
+# What an entity is of, by Kafka's names, and the parts that have it.
+_PARTS: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
+_KINDS: Final = {part: kind for kind, part in _PARTS.items()}
 # How a component of a filter matches.
 _EXACT, _DEFAULT, _ANY = range(3)
 
@@ -35,11 +34,11 @@ class QuotaHandlers:
     async def describe(self, call: Call) -> Reply:
         """DescribeClientQuotas."""
         try:
-            wanted = QuotaFilter.of(call.body)
-            state = await self._context.blocking(self._context.access_log.look)
+            wanted = filter_of(call.body)
+            limits = await self._context.blocking(describe_quotas, self._context.access_log, wanted)
         except TidelogError as e:
             return {**result(e), "entries": None}
-        return {**result(None), "entries": matching(state.quotas, wanted)}
+        return {**result(None), "entries": [_described(entity, own) for entity, own in limits.items()]}
 
     async def alter(self, call: Call) -> Reply:
         """AlterClientQuotas: each entity succeeds or fails by itself; what succeeds is one entry."""
@@ -55,7 +54,7 @@ class QuotaHandlers:
                 outcomes.append(e)
         if changes and not call.body.validate_only:
             try:
-                await context.blocking(context.access_log.alter_quotas, changes)
+                await context.blocking(alter_quotas, context.access_log, changes)
                 for entity, change in changes.items():
                     fields = {"entity": entity_fields(entity), "limits": {q.value: v for q, v in change.items()}}
                     context.access.audit.changed(requester(call), call.key.name, fields)
@@ -75,76 +74,51 @@ class QuotaHandlers:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaFilter:
-    """Which entities are meant: {field: its name}, the fields that have any name, and whether there are no others."""
-
-    exact: Mapping[str, str]
-    any_name: frozenset[str]
-    strict: bool
-
-    @classmethod
-    def of(cls, body: Any) -> "QuotaFilter":
-        """The filter of a request. Raises `InvalidRequestError`, `UnsupportedVersionError`."""
-        exact: dict[str, str] = {}
-        any_name: set[str] = set()
-        for one in body.components:
-            field = _FIELDS.get(one.entity_type)
-            if field is None:  # so Kafka's image of quotas answers, and InvalidRequestError where one is altered
-                raise UnsupportedVersionError(_unknown(one.entity_type))
-            if field in exact or field in any_name:
-                raise InvalidRequestError(f"Entity type {one.entity_type} cannot appear more than once in the filter.")
-            if one.match_type == _EXACT and one.match is not None:
-                exact[field] = one.match
-            elif one.match_type == _DEFAULT and one.match is None:
-                exact[field] = DEFAULT
-            elif one.match_type == _ANY and one.match is None:
-                any_name.add(field)
-            else:
-                raise InvalidRequestError(f"The filter's {one.entity_type} has a match that does not go with its type.")
-        if {*exact, *any_name} > {"ip"}:
-            raise InvalidRequestError("Invalid entity filter component combination: an ip is by itself.")
-        return cls(exact, frozenset(any_name), body.strict)
-
-    def matches(self, entity: Entity) -> bool:
-        """Whether an entity is meant."""
-        names = {field: name for field in _FIELDS.values() if (name := getattr(entity, field)) is not None}
-        wanted = {*self.exact, *self.any_name}
-        return (
-            wanted <= names.keys()
-            and all(names[field] == name for field, name in self.exact.items())
-            and not (self.strict and names.keys() - wanted)
-        )
+def filter_of(body: Any) -> QuotaFilter:
+    """The filter of a request. Raises `InvalidRequestError`, `UnsupportedVersionError`."""
+    exact: dict[str, str] = {}
+    any_name: set[str] = set()
+    for one in body.components:
+        part = _PARTS.get(one.entity_type)
+        if part is None:  # so Kafka's image of quotas answers, and InvalidRequestError where one is altered
+            raise UnsupportedVersionError(_unknown(one.entity_type))
+        if part in exact or part in any_name:
+            raise InvalidRequestError(f"Entity type {one.entity_type} cannot appear more than once in the filter.")
+        if one.match_type == _EXACT and one.match is not None:
+            exact[part] = one.match
+        elif one.match_type == _DEFAULT and one.match is None:
+            exact[part] = DEFAULT
+        elif one.match_type == _ANY and one.match is None:
+            any_name.add(part)
+        else:
+            raise InvalidRequestError(f"The filter's {one.entity_type} has a match that does not go with its type.")
+    if {*exact, *any_name} > {"ip"}:
+        raise InvalidRequestError("Invalid entity filter component combination: an ip is by itself.")
+    return QuotaFilter(exact, frozenset(any_name), body.strict)
 
 
-def matching(limits: Limits, wanted: QuotaFilter) -> Sequence[Answer]:
-    """The entities that a filter means, with their limits."""
-    return [
-        {
-            "entity": [
-                {"entity_type": kind, "entity_name": None if name == DEFAULT else name}
-                for kind, name in entity_fields(entity).items()
-            ],
-            "values": [{"key": quota.value, "value": limit} for quota, limit in sorted(own.items())],
-        }
-        for entity, own in sorted(limits.items(), key=lambda item: _order(item[0]))
-        if wanted.matches(entity)
-    ]
+def _described(entity: Entity, limits: Mapping[Quota, float]) -> Answer:
+    return {
+        "entity": [
+            {"entity_type": kind, "entity_name": None if name == DEFAULT else name}
+            for kind, name in entity_fields(entity).items()
+        ],
+        "values": [{"key": quota.value, "value": limit} for quota, limit in sorted(limits.items())],
+    }
 
 
 def change_of(entry: Any) -> tuple[Entity, Mapping[Quota, float | None]]:
     """An entity, and its limits to set, or to take away (None). Raises `InvalidRequestError`."""
     names: dict[str, str] = {}
     for one in entry.entity:
-        field = _FIELDS.get(one.entity_type)
-        if field is None:
+        part = _PARTS.get(one.entity_type)
+        if part is None:
             raise InvalidRequestError(_unknown(one.entity_type))
-        if field in names:
+        if part in names:
             raise InvalidRequestError(f"Entity type {one.entity_type} cannot appear more than once in an entity.")
         if one.entity_name == "":
             raise InvalidRequestError(f"An entity's {one.entity_type} has a name, or none for the default.")
-        names[field] = DEFAULT if one.entity_name is None else one.entity_name
-    _require_address(names.get("ip"))
+        names[part] = DEFAULT if one.entity_name is None else one.entity_name
     change: dict[Quota, float | None] = {}
     for op in entry.ops:
         try:
@@ -157,31 +131,16 @@ def change_of(entry: Any) -> tuple[Entity, Mapping[Quota, float | None]]:
         change[quota] = None if op.remove else float(op.value)
     entity = Entity(**names)
     try:
-        quotas.require_valid(entity, {quota: 1.0 if limit is None else limit for quota, limit in change.items()})
+        require_quota(entity, change)
     except InvalidConfigError as e:
         raise InvalidRequestError(str(e)) from e
     return entity, change
 
 
-def _require_address(ip: str | None) -> None:
-    if ip is None or ip == DEFAULT:
-        return
-    try:
-        ipaddress.ip_address(ip)
-    except ValueError:
-        raise InvalidRequestError(
-            f"{ip} is not a valid IP address. Quotas by ip are of addresses, not names."
-        ) from None
-
-
 def entity_fields(entity: Entity) -> Mapping[str, str]:
     """An entity by Kafka's names."""
-    return {kind: name for kind, field in _FIELDS.items() if (name := getattr(entity, field)) is not None}
-
-
-def _order(entity: Entity) -> tuple[str, ...]:
-    return tuple(getattr(entity, field) or "" for field in _FIELDS.values())
+    return {_KINDS[part]: name for part, name in parts_of(entity).items()}
 
 
 def _unknown(kind: str) -> str:
-    return f"Quotas are of {', '.join(_FIELDS)}, not of {kind!r}."
+    return f"Quotas are of {', '.join(_PARTS)}, not of {kind!r}."

@@ -4,12 +4,12 @@ No password comes this way: the client sends what it has salted and hashed, and 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tidelog.access.credentials import ScramCredential, ScramMechanism, of_salted_password
 from tidelog.access.rules import require_user
-from tidelog.access.state import AccessState, UnacceptableCredentialError, UnknownCredentialError
+from tidelog.access.state import DuplicateCredentialError, UnacceptableCredentialError, UnknownCredentialError
 from tidelog.broker.access.asking import result
 from tidelog.broker.base.access import requester
 from tidelog.broker.base.calls import Call, Handlers, Reply
@@ -18,6 +18,7 @@ from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import Answer
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
 from tidelog.log.base.kafka_codes import KafkaCode
+from tidelog.operations.access import UserDescription, alter_user, describe_users
 
 # The protocol's numbers of mechanisms.
 _MECHANISMS: Final = {1: ScramMechanism.SHA_256, 2: ScramMechanism.SHA_512}
@@ -26,10 +27,6 @@ _CODES: Final = {mechanism: code for code, mechanism in _MECHANISMS.items()}
 
 class UnsupportedMechanismError(TidelogError, kafka_code=KafkaCode.UNSUPPORTED_SASL_MECHANISM):
     """A SASL mechanism that credentials are not kept for."""
-
-
-class DuplicateUserError(TidelogError, kafka_code=KafkaCode.DUPLICATE_RESOURCE):
-    """A request names a user twice."""
 
 
 class ScramUserHandlers:
@@ -49,10 +46,10 @@ class ScramUserHandlers:
         """DescribeUserScramCredentials: mechanisms and iterations, of all users where none are named."""
         named = None if not call.body.users else [one.name for one in call.body.users]
         try:
-            state = await self._context.blocking(self._context.access_log.look)
+            users = await self._context.blocking(describe_users, self._context.access_log)
         except TidelogError as e:
             return {**result(e), "results": ()}
-        return {**result(None), "results": described(state, named)}
+        return {**result(None), "results": described(users, named)}
 
     async def alter(self, call: Call) -> Reply:
         """AlterUserScramCredentials: each user by itself."""
@@ -75,10 +72,7 @@ class ScramUserHandlers:
         require_user(user)
         gone = [mechanism_of(one.mechanism) for one in deletions]
         credentials = [credential_of(one) for one in upsertions]
-        named = Counter([*gone, *(one.mechanism for one in credentials)])
-        if max(named.values()) > 1:
-            raise DuplicateUserError(f"The request changes a credential of user '{user}' twice. Name each once.")
-        await context.blocking(context.access_log.alter_scram, user, gone, credentials)
+        await context.blocking(alter_user, context.access_log, user, gone, credentials)
         changes = {
             "user": user,
             "deleted": [one.value for one in gone],
@@ -88,30 +82,27 @@ class ScramUserHandlers:
         await context.access.look_now()
 
 
-def described(state: AccessState, named: Sequence[str] | None) -> Sequence[Answer]:
+def described(users: Mapping[str, UserDescription], named: Sequence[str] | None) -> Sequence[Answer]:
     """The answer about these users, or all of them."""
-    known: dict[str, list[ScramCredential]] = {}
-    for (user, _), credential in sorted(state.scram.items()):
-        known.setdefault(user, []).append(credential)
     if named is None:
-        return [_described(user, own) for user, own in known.items()]
+        return [_described(user) for user in users.values()]
     answers = []
     for user, times in Counter(named).items():
         problem: TidelogError | None = None
         if times > 1:
-            problem = DuplicateUserError(f"The request names user '{user}' more than once.")
-        elif user not in known:
+            problem = DuplicateCredentialError(f"The request names user '{user}' more than once.")
+        elif user not in users:
             problem = UnknownCredentialError(f"User '{user}' has no SCRAM credentials.")
         if problem is None:
-            answers.append(_described(user, known[user]))
+            answers.append(_described(users[user]))
         else:
             answers.append({"user": user, **result(problem), "credential_infos": ()})
     return answers
 
 
-def _described(user: str, credentials: Sequence[ScramCredential]) -> Answer:
-    infos = [{"mechanism": _CODES[one.mechanism], "iterations": one.iterations} for one in credentials]
-    return {"user": user, **result(None), "credential_infos": infos}
+def _described(user: UserDescription) -> Answer:
+    infos = [{"mechanism": _CODES[one], "iterations": iterations} for one, iterations in user.iterations.items()]
+    return {"user": user.name, **result(None), "credential_infos": infos}
 
 
 def mechanism_of(code: int) -> ScramMechanism:

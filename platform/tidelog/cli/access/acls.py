@@ -23,10 +23,11 @@ def list_acls(call: Session, wanted: AclOptions) -> None:
     """List ACLs: all, or those that concern what is given, such as prefixed ones of a topic's name."""
     from tidelog.access.model import acl_fields
     from tidelog.cli.access.views import acls_table
+    from tidelog.operations.access import describe_acls
 
     filters = wanted.filters(exact=False)
     with access_log(call) as log:
-        found = sorted(acl for acl in log.look().acls if any(one.matches(acl) for one in filters))
+        found = describe_acls(log, filters)
     out = console()
     if call.as_json:
         print_json([acl_fields(acl) for acl in found])
@@ -51,13 +52,11 @@ def add(
 
     They are in force on all brokers within a second. ACLs bind clients that hold no credentials of the store.
     """
-    from tidelog.access.rules import require_sensible
+    from tidelog.operations.access import create_acls
 
     made = wanted.acls(producer=producer, consumer=consumer)
-    for acl in made:
-        require_sensible(acl)
     with access_log(call) as log:
-        new = log.add_acls(made)
+        new = create_acls(log, made, sensible=True)
     _show_changed(call, new, otherwise="All of them are there already.")
 
 
@@ -72,8 +71,10 @@ def remove(
         raise UsageProblemError(
             "Nothing was removed: say which ACLs, by --principal, --topic and others, or --all for all of them."
         )
+    from tidelog.operations.access import delete_acls
+
     with access_log(call) as log:
-        gone = sorted({acl for found in log.delete_acls(wanted.filters(exact=True)) for acl in found})
+        gone = sorted({acl for found in delete_acls(log, wanted.filters(exact=True)) for acl in found})
     _show_changed(call, gone, otherwise="There were no such ACLs.")
 
 

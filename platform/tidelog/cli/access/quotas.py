@@ -89,22 +89,17 @@ def quota_of(name: str) -> "Quota":
 def list_quotas(call: Session) -> None:
     """List all quotas, with whom they are for."""
     from tidelog.cli.access.views import quota_json, quotas_table
+    from tidelog.operations.quotas import describe_quotas
 
     with access_log(call) as log:
-        found = log.look().quotas
+        found = describe_quotas(log)
     out = console()
     if call.as_json:
-        print_json([quota_json(entity, limits) for entity, limits in _sorted(found)])
+        print_json([quota_json(entity, limits) for entity, limits in found.items()])
     elif found or not out.is_terminal:
-        out.print(quotas_table(_sorted(found)))
+        out.print(quotas_table(found.items()))
     else:
         say("No quotas. 'tidelog quota set' sets one.")
-
-
-def _sorted(found: "Mapping[Entity, Mapping[Quota, float]]") -> "list[tuple[Entity, Mapping[Quota, float]]]":
-    return sorted(
-        found.items(), key=lambda one: tuple(part or "" for part in (one[0].ip, one[0].user, one[0].client_id))
-    )
 
 
 @command(quotas, "set", example="tidelog quota set --user alice producer_byte_rate=1048576", changes=True)
@@ -129,10 +124,11 @@ def remove_quotas(
 
 def _change(call: Session, whose: EntityOptions, changes: "Mapping[Quota, float | None]") -> None:
     from tidelog.cli.access.views import quota_json, quotas_table
+    from tidelog.operations.quotas import alter_quotas
 
     entity = whose.entity()
     with access_log(call) as log:
-        after = log.alter_quotas({entity: changes})[entity]
+        after = alter_quotas(log, {entity: changes})[entity]
     if call.as_json:
         print_json(quota_json(entity, after))
     elif after:

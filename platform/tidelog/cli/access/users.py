@@ -1,7 +1,6 @@
 """`tidelog user …`: add, list, remove the users that have a password."""
 
 import sys
-from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -59,15 +58,11 @@ def add(
     if password_file is None:
         raise UsageProblemError("Without a password a user can't be added. Give --password-file FILE, or - for stdin.")
     secret = _read(password_file)
-    from tidelog.access.credentials import DEFAULT_ITERATIONS, SALT_BYTES, credential
+    from tidelog.operations.access import set_password
 
     mechanisms = list(dict.fromkeys(map(_mechanism, mechanism or ["SCRAM-SHA-512"])))
     with access_log(call) as log:
-        made = [
-            credential(one, secret, log.random(SALT_BYTES), DEFAULT_ITERATIONS if iterations is None else iterations)
-            for one in mechanisms
-        ]
-        log.upsert_scram(name, *made)
+        set_password(log, name, secret, mechanisms, iterations)
     if call.as_json:
         print_json({"user": name, "mechanisms": [one.value for one in mechanisms]})
     else:
@@ -108,32 +103,27 @@ def list_users(
     call: Session,
 ) -> None:
     """List the users with a password. A pipe gets the names only, one a line."""
+    from tidelog.operations.access import describe_users
+
     with access_log(call) as log:
-        state = log.look()
-    tenants = {user: tenant.name for tenant in state.tenants.values() for user in tenant.users}
-    found: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for (name, mechanism), one in sorted(state.scram.items()):
-        found[name].append((mechanism.value, one.iterations))
+        found = describe_users(log)
     out = console()
     if call.as_json:
         print_json(
             [
                 {
-                    "user": name,
-                    "mechanisms": [{"mechanism": mechanism, "iterations": n} for mechanism, n in known],
-                    "tenant": tenants.get(name),
+                    "user": user.name,
+                    "mechanisms": [{"mechanism": one.value, "iterations": n} for one, n in user.iterations.items()],
+                    "tenant": user.tenant,
                 }
-                for name, known in found.items()
+                for user in found.values()
             ]
         )
     elif not out.is_terminal:
         for name in found:
             say(name)
     elif found:
-        rows = [
-            (name, ", ".join(mechanism for mechanism, _ in known), tenants.get(name, ""))
-            for name, known in found.items()
-        ]
+        rows = [(user.name, ", ".join(user.iterations), user.tenant or "") for user in found.values()]
         out.print(table(["USER", "MECHANISMS", "TENANT"], rows))
     else:
         say("No users. 'tidelog user add' adds one.")
@@ -148,17 +138,16 @@ def remove(
     ] = None,
 ) -> None:
     """Remove a user's password: the user authenticates no more. ACLs and quotas stay."""
+    from tidelog.operations.access import remove_password
+
     only = None if mechanism is None else _mechanism(mechanism)
     with access_log(call) as log:
-        if only is None:
-            gone = log.delete_user(name)
-        else:
-            gone = [only]
-            log.delete_scram(name, only)
-        left = [acl for acl in log.look().acls if acl.principal == f"User:{name}"]
+        removed = remove_password(log, name, only)
     if call.as_json:
-        print_json({"user": name, "removed": [one.value for one in gone]})
+        print_json({"user": name, "removed": [one.value for one in removed.mechanisms]})
         return
-    say(f"Removed {' and '.join(gone)} of user {name}.")
-    if left:
-        note(f"{len(left)} ACLs of User:{name} stay: 'tidelog acl remove --principal User:{name}' removes them.")
+    say(f"Removed {' and '.join(removed.mechanisms)} of user {name}.")
+    if removed.acls:
+        note(
+            f"{len(removed.acls)} ACLs of User:{name} stay: 'tidelog acl remove --principal User:{name}' removes them."
+        )
