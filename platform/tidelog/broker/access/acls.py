@@ -13,7 +13,7 @@ from tidelog.access.model import (
     acl_fields,
 )
 from tidelog.access.rules import require_valid
-from tidelog.broker.access.asking import result
+from tidelog.broker.access.authorization import result
 from tidelog.broker.base.access import requester
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tidelog.access.quotas import DEFAULT, Entity, Quota
-from tidelog.broker.access.asking import result
+from tidelog.broker.access.authorization import result
 from tidelog.broker.base.access import requester
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tidelog.broker.access.asking import GuardedRequest, OneResource, result
+from tidelog.broker.access.authorization import GuardedRequest, OneResource, result
 from tidelog.broker.base.calls import Call, Encoded, Reply
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.hand_over import Fate, HandedOverAnswer, encode_answer

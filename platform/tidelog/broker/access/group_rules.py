@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from tidelog.broker.access.asking import EachResource, GuardedRequest, OneResource, split
+from tidelog.broker.access.authorization import EachResource, GuardedRequest, OneResource, split
 from tidelog.broker.access.topic_rules import name_of
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.wire.apis import ApiKey

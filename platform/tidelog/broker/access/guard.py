@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Final
 
 from tidelog.broker.access import cluster_rules, group_rules, topic_rules, transaction_rules
-from tidelog.broker.access.asking import GuardedRequest, Rule
+from tidelog.broker.access.authorization import GuardedRequest, Rule
 from tidelog.broker.access.cluster_rules import Configurations, cluster
 from tidelog.broker.base.calls import Call, Handler, Handlers, Reply
 from tidelog.broker.base.context import Context

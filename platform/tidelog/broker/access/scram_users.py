@@ -10,7 +10,7 @@ from typing import Any, Final
 from tidelog.access.credentials import ScramCredential, ScramMechanism, of_salted_password
 from tidelog.access.rules import require_user
 from tidelog.access.state import DuplicateCredentialError, UnacceptableCredentialError, UnknownCredentialError
-from tidelog.broker.access.asking import result
+from tidelog.broker.access.authorization import result
 from tidelog.broker.base.access import requester
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 from uuid import UUID
 
-from tidelog.broker.access.asking import EachResource, GuardedRequest, result
+from tidelog.broker.access.authorization import EachResource, GuardedRequest, result
 from tidelog.broker.base.calls import Reply
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import TOPIC_AUTHORIZATION_FAILED, UnknownTopicIdError

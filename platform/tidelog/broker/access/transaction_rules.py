@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tidelog.broker.access.asking import EachResource, GuardedRequest, OneResource, split
+from tidelog.broker.access.authorization import EachResource, GuardedRequest, OneResource, split
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import (
