@@ -37,8 +37,6 @@ class ConsoleServer(HttpServer):
         settings = settings or ConsoleSettings()
         lake.require_lake()
         self._logins = None if access is None else HttpLogins(lake, access, "CONSOLE")
-        if access is not None and access.authenticates and tls is None:
-            self.logger.warning("The console has no TLS: passwords and tokens come to it as they are.")
         self.about = {"lake": lake.uri}
         self.console = Console(lake, settings)
         self.app = ConsoleApp(self.console, bounds, self._logins)

@@ -68,6 +68,8 @@ class HttpServer(Service):
         self._clock = clock
         self._tls = None if tls is None else ListenerTls(named, tls, self._now())
         self.scheme = "http" if tls is None else "https"
+        if authenticates and tls is None:
+            self.logger.warning("The %s has no TLS: passwords and tokens come to it as they are.", named)
         self.connections = HttpCounts()
         known = KnownHosts((address[0], *host_names)) if tls is None else None
         own = OwnHosts(app, known, named=named, media_type=media_type, authenticates=authenticates)

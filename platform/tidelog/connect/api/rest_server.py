@@ -68,8 +68,6 @@ class ConnectServer(HttpServer):
         self.worker = Worker(lake, self.worker_id, settings, plugins)
         self.about = {"lake": lake.uri, "group": self.worker.shared.settings.group_id}
         self._logins = None if access is None else HttpLogins(lake, access, "CONNECT")
-        if access is not None and access.authenticates and tls is None:
-            self.logger.warning("The worker's listener has no TLS: passwords and tokens come to it as they are.")
         self.app = RestApp(ConnectOperations(self.worker), bounds, self._logins)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -391,7 +391,7 @@ class LakeConfig(Settings):
 
 def _lake_keys() -> dict[str, Key[Any]]:
     defaults = [
-        Key(key.default, key.kind, f"Default for topics. {key.doc}", name=key.lake_name)
+        Key(key.default, key.kind, f"Default for topics. {key.doc}", key.lake_name, name=key.lake_name)
         for key in TopicConfig.KEYS.values()
         if key.inherits
     ]

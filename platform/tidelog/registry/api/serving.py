@@ -38,8 +38,6 @@ class RegistryServer(HttpServer):
         self.log = RegistryLog(lake, topic)
         self.about = {"lake": lake.uri, "schemas": self.log.look(len)}
         self._logins = None if access is None else HttpLogins(lake, access, "REGISTRY")
-        if access is not None and access.authenticates and tls is None:
-            self.logger.warning("The registry has no TLS: passwords and tokens come to it as they are.")
         self.app = RegistryApp(self.log, bounds, self._logins)
         super().__init__(
             self.app,

@@ -79,6 +79,8 @@ def test_a_broker_has_the_lakes_keys_and_what_it_was_started_with(lake):
     assert set(found) > set(LakeConfig.KEYS)
     assert (found["num.partitions"].value, found["num.partitions"].config_source) == ("6", 3)
     assert found["num.partitions"].read_only is False
+    for key in ("num.partitions", "log.retention.ms"):
+        assert {synonym.name for synonym in found[key].synonyms} == {key}
     assert (found["max.connections"].value, found["max.connections"].config_source) == ("7", 4)
     assert found["max.connections"].read_only is True
     assert [(s.value, s.source) for s in found["max.connections"].synonyms] == [("7", 4), ("2147483647", 5)]
