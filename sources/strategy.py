@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tidelog.log.base.errors import InvalidOptionError
+from tidelog.log.base.typed_values import listed
 from tidelog.sources.offset_json import TopicPartition, parse_partitions
 from tidelog.sources.topic_patterns import compile_pattern, match_topics
 
@@ -102,4 +103,4 @@ def left_out(strategy: Strategy, topics: Collection[str]) -> list[str]:
 
 
 def _topics(value: str) -> tuple[str, ...]:
-    return tuple(topic.strip() for topic in value.split(",") if topic.strip())
+    return tuple(listed(value))

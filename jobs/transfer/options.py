@@ -10,6 +10,7 @@ import typer
 from tidelog.commands.failures import FAILED, INTERRUPTED, WRONG_USAGE, UsageProblemError
 from tidelog.commands.terminal import note
 from tidelog.jobs.transfer.report import Place, Transferred, batch_in_words
+from tidelog.log.base.typed_values import listed
 from tidelog.retention.scheduling import parse_interval
 
 WHEN = "When it runs"
@@ -138,7 +139,7 @@ class TransferOptions:
     @property
     def package_list(self) -> tuple[str, ...]:
         """Maven coordinates of connectors."""
-        return tuple(part.strip() for part in (self.packages or "").split(",") if part.strip())
+        return tuple(listed(self.packages or ""))
 
     def tell(self, records: int, moved: Mapping[Place, Transferred]) -> None:
         """Say on stderr what a batch of a stream moved, unless that is not wanted."""

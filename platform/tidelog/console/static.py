@@ -10,6 +10,7 @@ from typing import Final
 from starlette.responses import Response
 
 from tidelog.console.base.errors import ConsoleError
+from tidelog.log.base.typed_values import listed
 
 _TYPES: Final[Mapping[str, str]] = {
     "html": "text/html; charset=utf-8",
@@ -53,6 +54,6 @@ class PageFiles:
         if found is None:
             raise ConsoleError(404, "The console has nothing at this path.")
         headers = {"etag": found.tag, "cache-control": "no-cache"}
-        if known is not None and found.tag in (one.strip().removeprefix("W/") for one in known.split(",")):
+        if known is not None and found.tag in (tag.removeprefix("W/") for tag in listed(known)):
             return Response(None, 304, headers)
         return Response(found.body, 200, headers, found.media_type)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tidelog.log.base.errors import InvalidConfigError
-from tidelog.log.base.typed_values import NameList
+from tidelog.log.base.typed_values import NameList, listed
 from tidelog.log.config.overrides import KeyDescription
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.lake import Lake
@@ -68,7 +68,7 @@ def _changed(config: TopicConfig | LakeConfig, change: KeyChange) -> str | None:
     if not isinstance(key.kind, NameList):
         raise InvalidConfigError(f"Can't {change.operation.name} value for key {change.name}: it is no list. SET it.")
     now = key.kind.text(config.get(change.name, key.default))
-    words = [word for word in now.split(",") if word]
+    words = listed(now)
     given = [word.strip() for word in change.value.split(",")]
     if change.operation is KeyOperation.APPEND:
         return ",".join([*words, *(word for word in given if word not in words)])

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark import SparkContext
 
 from tidelog.log.base.errors import MissingJarsError
+from tidelog.log.base.typed_values import listed
 
 logger = logging.getLogger("tidelog.spark")
 
@@ -126,11 +127,6 @@ def _file_name(package: str) -> str:
     """What Ivy calls a package's jar."""
     group, _, artifact = package.replace("/", ":").partition(":")
     return f"{group}_{artifact.replace(':', '-')}.jar"
-
-
-def listed(text: str) -> list[str]:
-    """The parts of a text between commas, without those that are empty."""
-    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def _reason(error: Py4JError) -> str:

@@ -12,9 +12,10 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tidelog.log.base.shallow_errors import shallow
+from tidelog.log.base.typed_values import listed
 from tidelog.log.lake import Lake
 from tidelog.spark import s3a
-from tidelog.spark.jars import add_packages, delta_is_there, delta_package, listed
+from tidelog.spark.jars import add_packages, delta_is_there, delta_package
 from tidelog.spark.python_processes import forking_python
 from tidelog.spark.refusals import name_tidelog_first
 from tidelog.spark.settings import DATABASE_KEY, SETTINGS

@@ -11,6 +11,7 @@ from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, note, print_json, say
+from tidelog.log.base.typed_values import listed
 
 if TYPE_CHECKING:
     from tidelog.groups.store.group_log import GroupLog
@@ -64,7 +65,7 @@ def list_groups(
 def _states(text: str | None) -> set[str]:
     from tidelog.groups.model import GroupPhase
 
-    names = {name.strip().lower() for name in (text or "").split(",") if name.strip()}
+    names = {name.lower() for name in listed(text or "")}
     known = {phase.value.lower(): phase.value for phase in GroupPhase}
     unknown = sorted(names - known.keys())
     if unknown or (text is not None and not names):

@@ -7,10 +7,10 @@ from typing import Final
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.settings import PLACES, BrokerSettings
 from tidelog.cli.serving.kafka_file import GivenSetting, Problems, TakenFile, take
-from tidelog.cli.serving.listener_config import addresses_of, advertised_of, inter_broker_of, listed, listeners_of
+from tidelog.cli.serving.listener_config import addresses_of, advertised_of, inter_broker_of, listeners_of
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.keys import keys_of
-from tidelog.log.base.typed_values import nearest
+from tidelog.log.base.typed_values import listed, nearest
 from tidelog.log.config.broker_keys import BROKER_KEYS
 from tidelog.server.base.listeners import Address
 

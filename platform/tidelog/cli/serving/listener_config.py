@@ -7,6 +7,7 @@ from tidelog.access.principal_rules import PrincipalRules
 from tidelog.cli.serving.kafka_file import Problems
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.base.typed_values import listed
 from tidelog.log.config.broker_keys import LISTENER_PREFIX
 from tidelog.server.base.listener_settings import (
     DEFAULT_MECHANISMS,
@@ -23,11 +24,6 @@ MECHANISMS: Final = ("PLAIN", *DEFAULT_MECHANISMS, "OAUTHBEARER")
 HTTP_SERVERS: Final = frozenset({"REGISTRY", "CONSOLE"})
 _STORES: Final = ("PEM", "PKCS12", "JKS")
 _PROTOCOLS: Final = ", ".join(SecurityProtocol)
-
-
-def listed(text: str, separator: str = ",") -> list[str]:
-    """The parts of a list, without the spaces around them."""
-    return [part.strip() for part in text.split(separator) if part.strip()]
 
 
 def addresses_of(key: str, text: str) -> dict[str, Address]:

@@ -17,6 +17,7 @@ from urllib.parse import quote, quote_plus
 
 from tidelog.connect.config.values import ConnectConfigError
 from tidelog.log.base.properties import properties
+from tidelog.log.base.typed_values import listed
 
 _VARIABLE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
@@ -46,8 +47,8 @@ class _OfFiles(ConfigProvider):
     def _allowed(self, path: Path) -> Path:
         """The file, links followed. Raises `ConnectConfigError` for one outside of `allowed.paths`."""
         found = Path(os.path.realpath(path))
-        listed = [one.strip() for one in self._given.get("allowed.paths", "").split(",") if one.strip()]
-        if listed and not any(found.is_relative_to(os.path.realpath(one)) for one in listed):
+        folders = listed(self._given.get("allowed.paths", ""))
+        if folders and not any(found.is_relative_to(os.path.realpath(folder)) for folder in folders):
             raise ConnectConfigError(
                 f"The config provider {self.name} may not read {path}: config.providers.{self.name}.param.allowed.paths"
                 " of the worker doesn't have it."
@@ -171,7 +172,7 @@ class ConfigProviders:
         worker = worker or {}
         self.secrets = secrets or ProvidedValues()
         self._providers: dict[str, ConfigProvider] = {}
-        for name in filter(None, (one.strip() for one in worker.get("config.providers", "").split(","))):
+        for name in listed(worker.get("config.providers", "")):
             prefix = f"config.providers.{name}."
             given = {
                 key.removeprefix(f"{prefix}param."): value

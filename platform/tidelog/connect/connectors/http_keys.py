@@ -5,6 +5,7 @@ from typing import Any, Final
 from tidelog.connect.config.definition import REQUIRED, ConfigDef, Importance
 from tidelog.connect.config.validators import between, one_of, read_by
 from tidelog.connect.config.values import ConfigKind, ConnectConfigError
+from tidelog.log.base.typed_values import listed
 
 _TEXT, _INT = ConfigKind.STRING, ConfigKind.INT
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
@@ -14,7 +15,7 @@ _CODES: Final = range(100, 600)
 def status_codes(text: str) -> frozenset[int]:
     """The codes of `400-,500-510,429`: numbers and ranges, an open one up to 599. Raises `ValueError`."""
     codes: set[int] = set()
-    for part in filter(None, (one.strip() for one in text.split(","))):
+    for part in listed(text):
         first, dash, last = part.partition("-")
         start, end = int(first), int(last or (599 if dash else first))
         if start not in _CODES or end not in _CODES or start > end:
@@ -25,7 +26,7 @@ def status_codes(text: str) -> frozenset[int]:
 
 def header_pairs(text: str, separator: str) -> list[tuple[str, str]]:
     """Headers of `name:value|name:value`. Raises `ConnectConfigError` for one without a colon."""
-    pairs = [one.partition(":") for one in text.split(separator) if one.strip()]
+    pairs = [one.partition(":") for one in listed(text, separator)]
     if not all(name.strip() and colon for name, colon, _ in pairs):
         raise ConnectConfigError(f"headers takes name:value, separated by {separator!r}, not {text!r}.")
     return [(name.strip(), value.strip()) for name, _, value in pairs]

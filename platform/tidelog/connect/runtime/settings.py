@@ -8,6 +8,7 @@ from tidelog.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Im
 from tidelog.connect.config.validators import all_of, between, non_empty, one_of, pattern, read_by
 from tidelog.connect.config.values import ConfigKind, ConnectConfigError
 from tidelog.connect.converters.table import converter_plugin
+from tidelog.log.base.typed_values import listed
 
 _COMMON: Final = "Common"
 _ERRORS: Final = "Error Handling"
@@ -81,7 +82,7 @@ _SINK: Final = (
 
 def _creation_keys(config: Mapping[str, str]) -> list[ConfigKey]:
     """The keys of topic creation: of the default group once any is named, and of each other group."""
-    groups = [one.strip() for one in config.get("topic.creation.groups", "").split(",") if one.strip()]
+    groups = listed(config.get("topic.creation.groups", ""))
     if not groups and not any(key.startswith("topic.creation.default.") for key in config):
         return []
     keys: list[ConfigKey] = []
@@ -142,7 +143,6 @@ def check_topics(config: Mapping[str, str]) -> str | None:
     if bool(topics) is bool(regex):
         return "Must configure one of topics or topics.regex, and not both"
     dead = config.get("errors.deadletterqueue.topic.name", "").strip()
-    named = {one.strip() for one in topics.split(",")}
-    if dead and (dead in named or (regex and re.fullmatch(regex, dead))):
+    if dead and (dead in listed(topics) or (regex and re.fullmatch(regex, dead))):
         return f"The dead letter topic {dead} is among the topics to read: records would go round for ever"
     return None

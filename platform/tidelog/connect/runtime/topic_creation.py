@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidelog.log.base.errors import TopicExistsError
+from tidelog.log.base.typed_values import listed
 from tidelog.log.lake import Lake
 
 _OWN = ("replication.factor", "partitions", "include", "exclude")
@@ -27,7 +28,7 @@ class CreationGroup:
 
 def creation_groups(config: Mapping[str, str]) -> list[CreationGroup]:
     """The groups of a connector's configuration, the default one last; [] where it names none."""
-    named = _list(config.get("topic.creation.groups", ""))
+    named = listed(config.get("topic.creation.groups", ""))
     if not named and not any(key.startswith("topic.creation.default.") for key in config):
         return []
     groups = []
@@ -37,8 +38,8 @@ def creation_groups(config: Mapping[str, str]) -> list[CreationGroup]:
         partitions = int(below.get("partitions", "-1"))
         groups.append(
             CreationGroup(
-                (".*",) if name == "default" else tuple(_list(below.get("include", ""))),
-                () if name == "default" else tuple(_list(below.get("exclude", ""))),
+                (".*",) if name == "default" else tuple(listed(below.get("include", ""))),
+                () if name == "default" else tuple(listed(below.get("exclude", ""))),
                 None if partitions < 0 else partitions,
                 {key: value for key, value in below.items() if key not in _OWN},
             )
@@ -58,7 +59,3 @@ def ensure_source_topic(lake: Lake, topic: str, groups: Sequence[CreationGroup])
             except TopicExistsError:
                 return
     lake.ensure_topic(topic)
-
-
-def _list(text: str) -> list[str]:
-    return [one.strip() for one in text.split(",") if one.strip()]

@@ -10,6 +10,7 @@ from tidelog.connect.config.values import ConfigKind, ConnectConfigError
 from tidelog.connect.transforms.base import R, Transformation
 from tidelog.connect.transforms.plugins import PREDICATES, TRANSFORMATIONS, PredicatePlugin, TransformPlugin
 from tidelog.connect.transforms.routing import RecordPredicate
+from tidelog.log.base.typed_values import listed
 
 P = TypeVar("P")
 _TRANSFORMS: Final = "Transforms"
@@ -102,7 +103,7 @@ def chain_keys(config: Mapping[str, str]) -> list[ConfigKey]:
 
 
 def _aliases(config: Mapping[str, str], key: str) -> list[str]:
-    aliases = [one.strip() for one in (config.get(key) or "").split(",") if one.strip()]
+    aliases = listed(config.get(key) or "")
     if len({*aliases}) < len(aliases):
         raise ConnectConfigError(f"Duplicate alias provided in `{key}`: {config[key]}. Give each once.")
     return aliases

@@ -276,7 +276,12 @@ class Texts:
 
     def parse(self, value: Any) -> tuple[str, ...]:
         """Take a text with all of them."""
-        return tuple(part.strip() for part in str(value).split(",") if part.strip())
+        return tuple(listed(str(value)))
+
+
+def listed(text: str, separator: str = ",") -> list[str]:
+    """The parts of a text between separators, without the spaces around them and without those that are empty."""
+    return [stripped for part in text.split(separator) if (stripped := part.strip())]
 
 
 def reason(error: ValueError, dialect: Dialect) -> str:

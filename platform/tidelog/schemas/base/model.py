@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Final, Self
 from uuid import UUID
 
+from tidelog.log.base.typed_values import listed
 from tidelog.schemas.base.errors import SchemaError, malformed
 
 # The property in which metadata state the version that a schema has.
@@ -92,8 +93,7 @@ class SchemaMetadata:
     @property
     def reserved(self) -> frozenset[str]:
         """Names that the properties keep fields from having."""
-        names = (self.properties or {}).get(_RESERVED, "").split(",")
-        return frozenset(name.strip() for name in names) - {""}
+        return frozenset(listed((self.properties or {}).get(_RESERVED, "")))
 
     def json(self) -> dict[str, Any]:
         """As JSON, without what is empty."""
@@ -191,10 +191,10 @@ class RuleSet:
             raise malformed("The ruleSet must be a JSON object with migrationRules and domainRules.")
         rules: list[tuple[SchemaRule, ...] | None] = []
         for key in ("migrationRules", "domainRules", "encodingRules"):
-            listed = value.get(key)
-            if not (listed is None or isinstance(listed, list)):
+            named = value.get(key)
+            if not (named is None or isinstance(named, list)):
                 raise malformed(f"The ruleSet's {key} must be a list of rules.")
-            rules.append(None if listed is None else tuple(SchemaRule.of(one) for one in listed))
+            rules.append(None if named is None else tuple(SchemaRule.of(one) for one in named))
         migration, domain, encoding = rules
         return cls(migration, domain, encoding, _text(value.get("enableAt"), "enableAt"))
 

@@ -12,6 +12,7 @@ from tidelog.log.base.typed_values import (
     Whole,
     WrongValueError,
     hint,
+    listed,
     names,
     nearest,
     reason,
@@ -100,3 +101,9 @@ def test_the_nearest_name():
     assert nearest("zzz", ["retention.ms"]) is None
     assert hint("retention.m", ["retention.ms"], "x") == "The nearest known one is 'retention.ms'."
     assert hint("zzz", ["retention.ms"], "x") == "docs/x.md has all of them."
+
+
+def test_the_parts_of_a_text():
+    assert listed(" a, ,b ,") == ["a", "b"]
+    assert listed("a=1; b=2", ";") == ["a=1", "b=2"]
+    assert listed("") == []

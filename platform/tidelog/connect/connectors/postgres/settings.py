@@ -18,6 +18,7 @@ from tidelog.connect.connectors.postgres.column_types import (
 )
 from tidelog.connect.connectors.postgres.tables import Selection, any_matches
 from tidelog.connect.connectors.postgres.times import TimePrecision
+from tidelog.log.base.typed_values import listed
 
 
 class SnapshotMode(StrEnum):
@@ -62,7 +63,7 @@ def _patterns(name: str, value: Any) -> None:
 def _keys_of(text: str | None) -> list[tuple[str, tuple[str, ...]]]:
     """(pattern of tables, columns) of message.key.columns; the last colon is before the columns."""
     found = []
-    for one in filter(None, (part.strip() for part in (text or "").split(";"))):
+    for one in listed(text or "", ";"):
         pattern, _, columns = one.rpartition(":")
         found.append((pattern.strip(), tuple(name.strip() for name in columns.split(","))))
     return found
@@ -280,7 +281,7 @@ _SSL_KEYS: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
 def _plugin_options(text: str | None) -> dict[str, str]:
-    pairs = [one.partition("=") for one in (text or "").split(";") if one.strip()]
+    pairs = [one.partition("=") for one in listed(text or "", ";")]
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 

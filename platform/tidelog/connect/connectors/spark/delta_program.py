@@ -17,6 +17,7 @@ from tidelog.connect.connectors.spark.delta_merge import DeltaTxn, TableRule, wr
 from tidelog.connect.connectors.spark.delta_sink import SPARK_DELTA_KEYS, DeltaJob
 from tidelog.connect.store.offsets import committed_offsets, set_offsets
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.typed_values import listed
 from tidelog.log.lake import Lake
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.offset_json import dumps
@@ -44,7 +45,7 @@ def source_options(lake: Lake, job: DeltaJob, most: int) -> dict[str, str]:
     if pattern:
         options["subscribePattern"] = f"^({pattern})$"
     else:
-        options["subscribe"] = ",".join(one.strip() for one in topics.split(","))
+        options["subscribe"] = ",".join(listed(topics))
     committed = committed_offsets(lake, job.group_id)
     if committed:
         parsed = parse_stream(options, None)
