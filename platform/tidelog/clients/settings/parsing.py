@@ -12,7 +12,7 @@ from tidelog.clients.settings.ignored import IGNORED, REFUSED, REFUSED_FOR_PRODU
 from tidelog.clients.settings.value_types import LIBRDKAFKA, AddressKind, Options
 from tidelog.clients.values.errors import KafkaException, invalid_argument
 from tidelog.log.base.errors import InvalidConfigError
-from tidelog.log.base.keys import FieldKey, KeyTable, keys_of
+from tidelog.log.base.keys import FieldKey, KeyTable, fields_of, names_of
 from tidelog.log.base.typed_values import Text, nearest, reason
 from tidelog.log.storage.options import StoreOptions, is_store_option, store_options
 
@@ -76,8 +76,7 @@ def parse_keys(conf: Mapping[str, Any], settings: type[ClientKeys]) -> Parsed:
             else:
                 yield name, value
 
-    read = own.read(own_keys())
-    values = {field: read[key.name] for field, key in keys_of(settings).items() if key.name in read}
+    values = fields_of(settings, own.read(own_keys()))
     if store:
         values[_STORE] = _with_store_options(store, values.get(_STORE) or {})
     return Parsed(values, ignored)
@@ -150,5 +149,4 @@ _WORDS: Final = _ClientWords()
 def _table(settings: type[ClientKeys]) -> KeyTable[FieldKey]:
     """A class's keys, and what is refused."""
     producers = REFUSED_FOR_PRODUCERS if issubclass(settings, ClientKeys.CLIENTS["a producer"]) else {}
-    names = {name: key for key in keys_of(settings).values() for name in (key.name, *key.aliases)}
-    return KeyTable(names, _WORDS, {**producers, **REFUSED}.get, (*IGNORED, *REFUSED, NESTED))
+    return KeyTable(names_of(settings), _WORDS, {**producers, **REFUSED}.get, (*IGNORED, *REFUSED, NESTED))

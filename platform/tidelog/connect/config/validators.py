@@ -6,6 +6,8 @@ from typing import Any
 
 from tidelog.connect.config.definition import Validator
 from tidelog.connect.config.values import ConnectConfigError, invalid_value
+from tidelog.log.base.typed_values import Problem
+from tidelog.log.config.key_type import KAFKA
 
 
 def between(least: float | None = None, most: float | None = None) -> Validator:
@@ -15,9 +17,9 @@ def between(least: float | None = None, most: float | None = None) -> Validator:
         if value is None:
             return
         if least is not None and value < least:
-            raise invalid_value(name, value, f"Value must be at least {least}")
+            raise invalid_value(name, value, KAFKA[Problem.TOO_LOW].format(low=least))
         if most is not None and value > most:
-            raise invalid_value(name, value, f"Value must be no more than {most}")
+            raise invalid_value(name, value, KAFKA[Problem.TOO_HIGH].format(high=most))
 
     return check
 
@@ -28,7 +30,7 @@ def one_of(*allowed: str, any_case: bool = False) -> Validator:
 
     def check(name: str, value: Any) -> None:
         if (value.lower() if any_case and value is not None else value) not in known:
-            raise invalid_value(name, value, f"String must be one of: {', '.join(allowed)}")
+            raise invalid_value(name, value, KAFKA[Problem.NO_NAME].format(names=", ".join(allowed)))
 
     return check
 

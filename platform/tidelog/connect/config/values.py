@@ -5,6 +5,9 @@ from enum import StrEnum
 from typing import Any, Final
 
 from tidelog.connect.data.errors import ConnectError
+from tidelog.log.base.keys import FieldKey, KeyWords
+from tidelog.log.base.typed_values import Flag, Number, Whole, reason
+from tidelog.log.config.key_type import KAFKA
 
 
 class ConnectConfigError(ConnectError):
@@ -43,41 +46,20 @@ class Password:
         return hash(self.text)
 
 
-_BITS: Final = {ConfigKind.SHORT: 16, ConfigKind.INT: 32, ConfigKind.LONG: 64}
-_WORDS: Final = {
-    ConfigKind.BOOLEAN: "Expected value to be either true or false",
-    ConfigKind.SHORT: "Not a number of type SHORT",
-    ConfigKind.INT: "Not a number of type INT",
-    ConfigKind.LONG: "Not a number of type LONG",
-    ConfigKind.DOUBLE: "Not a number of type DOUBLE",
-}
-
-
-def _boolean(text: str) -> bool:
-    words = {"true": True, "false": False}
-    return words[text.lower()]
-
-
 def _list(text: str) -> list[str]:
     return [one.strip() for one in text.split(",")] if text else []
 
 
-def _whole(bits: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        number = int(text) if text.lstrip("+-").isascii() and text.lstrip("+-").isdigit() else None
-        if number is None or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-            raise ValueError
-        return number
-
-    return read
-
-
 _READERS: Final[Mapping[ConfigKind, Callable[[str], Any]]] = {
-    ConfigKind.BOOLEAN: _boolean,
-    ConfigKind.DOUBLE: float,
+    ConfigKind.BOOLEAN: Flag().parse,
+    ConfigKind.STRING: str,
+    ConfigKind.SHORT: Whole(bits=16).parse,
+    ConfigKind.INT: Whole(bits=32).parse,
+    ConfigKind.LONG: Whole(bits=64).parse,
+    ConfigKind.DOUBLE: Number().parse,
     ConfigKind.LIST: _list,
+    ConfigKind.CLASS: str,
     ConfigKind.PASSWORD: Password,
-    **{kind: _whole(bits) for kind, bits in _BITS.items()},
 }
 
 
@@ -88,11 +70,25 @@ def read_value(name: str, text: str | None, kind: ConfigKind) -> Any:
     """
     if text is None:
         return None
-    trimmed = text if kind is ConfigKind.PASSWORD else text.strip()
+    return _parsed(name, text if kind is ConfigKind.PASSWORD else text.strip(), _READERS[kind])
+
+
+def _parsed(name: str, text: str, parse: Callable[[str], Any]) -> Any:
     try:
-        return _READERS.get(kind, str)(trimmed)
-    except (ValueError, KeyError):
-        raise invalid_value(name, trimmed, _WORDS[kind]) from None
+        return parse(text)
+    except ValueError as error:
+        raise invalid_value(name, text, reason(error, KAFKA)) from None
+
+
+class _ConfigWords(KeyWords[FieldKey]):
+    """Kafka's sentences for keys that are fields."""
+
+    def value(self, name: str, key: FieldKey, given: str) -> Any:
+        """As `KeyWords` has it. Raises `ConnectConfigError`."""
+        return _parsed(name, given.strip(), key.kind.parse)
+
+
+WORDS: Final = _ConfigWords()
 
 
 def written_value(value: Any) -> str | None:

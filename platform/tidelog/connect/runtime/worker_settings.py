@@ -2,93 +2,73 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
-from tidelog.connect.config.definition import ConfigDef, Importance
-from tidelog.connect.config.validators import between, one_of
-from tidelog.connect.config.values import ConfigKind, ConnectConfigError
+from tidelog.connect.config.values import WORDS, ConnectConfigError
+from tidelog.log.base.keys import KeyTable, fields_of, key, names_of
+from tidelog.log.base.typed_values import Choice, Flag, Text, Whole
 from tidelog.operations.connectors import CONFIGS, STATUSES
 
-_LOW = Importance.LOW
-# How many Spark applications a worker runs at most; further ones wait.
-SPARK_LIMIT = "spark.applications.max"
-SPARK_LIMIT_DEFAULT = 2
-WORKER_KEYS = (
-    ConfigDef()
-    .define("group.id", ConfigKind.STRING, "connect-cluster", Importance.HIGH, "Which workers share connectors.")
-    .define("config.storage.topic", ConfigKind.STRING, CONFIGS, _LOW, "The topic of configurations.")
-    .define("offset.storage.topic", ConfigKind.STRING, "connect-offsets", _LOW, "The topic of source offsets.")
-    .define("offset.storage.partitions", ConfigKind.INT, 1, _LOW,
-            "Its partitions: a flush writes a file to each that it has offsets for.", validator=between(1))
-    .define("status.storage.topic", ConfigKind.STRING, STATUSES, _LOW, "The topic of statuses.")
-    .define("status.storage.partitions", ConfigKind.INT, 5, _LOW, "Its partitions.", validator=between(1))
-    .define("exactly.once.source.support", ConfigKind.STRING, "enabled", _LOW,
-            "Whether a source's records and offsets are one transaction.", validator=one_of("enabled", "disabled"))
-    .define("offset.flush.interval.ms", ConfigKind.LONG, 10_000, _LOW, "How often sinks commit, in ms.",
-            validator=between(1))
-    .define("topic.creation.enable", ConfigKind.BOOLEAN, True, _LOW, "Whether sources may make topics.")
-    .define("topic.tracking.enable", ConfigKind.BOOLEAN, True, _LOW, "Whether their topics are noted (KIP-558).")
-    .define("topic.tracking.allow.reset", ConfigKind.BOOLEAN, True, _LOW, "Whether a request may forget them.")
-    .define("session.timeout.ms", ConfigKind.INT, 6_000, _LOW,
-            "A worker that was not heard of for so long is dead, in ms.", validator=between(100))
-    .define("heartbeat.interval.ms", ConfigKind.INT, 1_500, _LOW, "How often workers are heard of.",
-            validator=between(10))
-    .define("rebalance.timeout.ms", ConfigKind.INT, 60_000, _LOW, "How long a worker may take to stop what moves.",
-            validator=between(100))
-    .define(SPARK_LIMIT, ConfigKind.INT, SPARK_LIMIT_DEFAULT, Importance.MEDIUM,
-            "How many Spark applications the worker runs at most; further ones wait.", validator=between(1))
-    .define("task.shutdown.graceful.timeout.ms", ConfigKind.LONG, 5_000, _LOW, "How long a task may take to stop.",
-            validator=between(0))
-)  # fmt: skip
+SPARK_LIMIT: Final = "spark.applications.max"
+_COUNT: Final = Whole(1, bits=32)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """A worker's configuration; times in seconds. `properties`: as given, for converters."""
 
-    group_id: str = "connect-cluster"
-    config_topic: str = CONFIGS
-    offset_topic: str = "connect-offsets"
-    offset_partitions: int = 1
-    status_topic: str = STATUSES
-    status_partitions: int = 5
-    exactly_once: bool = True
-    flush_interval_s: float = 10.0
-    creates_topics: bool = True
-    tracks_topics: bool = True
-    resets_topics: bool = True
-    session_timeout_ms: int = 6_000
-    heartbeat_interval_ms: int = 1_500
-    rebalance_timeout_ms: int = 60_000
-    graceful_s: float = 5.0
+    group_id: str = key("group.id", "connect-cluster", Text(), "Which workers share connectors.")
+    config_topic: str = key("config.storage.topic", CONFIGS, Text(), "The topic of configurations.")
+    offset_topic: str = key("offset.storage.topic", "connect-offsets", Text(), "The topic of source offsets.")
+    offset_partitions: int = key(
+        "offset.storage.partitions", 1, _COUNT, "Its partitions: a flush writes a file to each that it has offsets for."
+    )
+    status_topic: str = key("status.storage.topic", STATUSES, Text(), "The topic of statuses.")
+    status_partitions: int = key("status.storage.partitions", 5, _COUNT, "Its partitions.")
+    exactly_once: bool = key(
+        "exactly.once.source.support",
+        True,
+        Choice({"enabled": True, "disabled": False}),
+        "Whether a source's records and offsets are one transaction.",
+    )
+    flush_interval_s: float = key(
+        "offset.flush.interval.ms", 10_000, Whole(1, bits=64), "How often sinks commit, in ms.", per=1000
+    )
+    creates_topics: bool = key("topic.creation.enable", True, Flag(), "Whether sources may make topics.")
+    tracks_topics: bool = key("topic.tracking.enable", True, Flag(), "Whether their topics are noted (KIP-558).")
+    resets_topics: bool = key("topic.tracking.allow.reset", True, Flag(), "Whether a request may forget them.")
+    session_timeout_ms: int = key(
+        "session.timeout.ms", 6_000, Whole(100, bits=32), "A worker that was not heard of for so long is dead, in ms."
+    )
+    heartbeat_interval_ms: int = key(
+        "heartbeat.interval.ms", 1_500, Whole(10, bits=32), "How often workers are heard of, in ms."
+    )
+    rebalance_timeout_ms: int = key(
+        "rebalance.timeout.ms", 60_000, Whole(100, bits=32), "How long a worker may take to stop what moves, in ms."
+    )
+    spark_limit: int = key(
+        SPARK_LIMIT, 2, _COUNT, "How many Spark applications the worker runs at most; further ones wait."
+    )
+    graceful_s: float = key(
+        "task.shutdown.graceful.timeout.ms",
+        5_000,
+        Whole(0, bits=64),
+        "How long a task may take to stop, in ms.",
+        per=1000,
+    )
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "WorkerSettings":
-        """The settings of given keys. Raises `ConnectConfigError`."""
-        found = WORKER_KEYS.parse(given)
-        if 2 * found["heartbeat.interval.ms"] > found["session.timeout.ms"]:
+        """The settings of given keys; others are a connector's or a listener's. Raises `ConnectConfigError`."""
+        values = KeyTable(names_of(cls), WORDS).read_known(given)
+        settings = cls(**fields_of(cls, values), properties=dict(given))
+        if 2 * settings.heartbeat_interval_ms > settings.session_timeout_ms:
             raise ConnectConfigError(
                 "Invalid value for configuration heartbeat.interval.ms: a worker gives two heartbeats in a session."
                 " Give a third of session.timeout.ms or less."
             )
-        return cls(
-            group_id=found["group.id"],
-            config_topic=found["config.storage.topic"],
-            offset_topic=found["offset.storage.topic"],
-            offset_partitions=found["offset.storage.partitions"],
-            status_topic=found["status.storage.topic"],
-            status_partitions=found["status.storage.partitions"],
-            exactly_once=found["exactly.once.source.support"] == "enabled",
-            flush_interval_s=found["offset.flush.interval.ms"] / 1000,
-            creates_topics=found["topic.creation.enable"],
-            tracks_topics=found["topic.tracking.enable"],
-            resets_topics=found["topic.tracking.allow.reset"],
-            session_timeout_ms=found["session.timeout.ms"],
-            heartbeat_interval_ms=found["heartbeat.interval.ms"],
-            rebalance_timeout_ms=found["rebalance.timeout.ms"],
-            graceful_s=found["task.shutdown.graceful.timeout.ms"] / 1000,
-            properties=dict(given),
-        )
+        return settings
 
     def transactional_id(self, connector: str, task: int) -> str:
         """Of a source's task, as Connect has it (KIP-618)."""

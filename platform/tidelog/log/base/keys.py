@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.base.typed_values import Flag, ValueKind
 
 _METADATA: Final = "key"
@@ -19,7 +20,7 @@ class FieldKey:
 
     `default`: in the key's units, None for none; `unset`: the default in words, where its value has none. `aliases`:
     its other names. `per`: how many of the key's units make one of the field's. `stands`: a value, and what the field
-    has for it.
+    has for it. `secret`: what prints the field's class leaves it out.
     """
 
     name: str
@@ -30,10 +31,12 @@ class FieldKey:
     default: Any = None
     per: int = 1
     stands: tuple[Any, Any] | None = None
+    secret: bool = False
 
     def field(self) -> Any:
         """A field of a dataclass that holds the key."""
-        return dataclasses.field(default=self.held(self.default), metadata={_METADATA: self})
+        default = self.held(self.default)
+        return dataclasses.field(default=default, repr=not self.secret, metadata={_METADATA: self})
 
     def held(self, value: Any) -> Any:
         """What the field has for a parsed value."""
@@ -57,14 +60,33 @@ class FieldKey:
         return self.unset or self.text(self.held(self.default))
 
 
-def key(name: str, default: Any, kind: ValueKind[Any], doc: str, *aliases: str, unset: str = "") -> Any:
+def key(
+    name: str,
+    default: Any,
+    kind: ValueKind[Any],
+    doc: str,
+    *aliases: str,
+    unset: str = "",
+    per: int = 1,
+    secret: bool = False,
+) -> Any:
     """A field of a dataclass that holds the key `name`."""
-    return FieldKey(name, kind, doc, aliases, unset, default).field()
+    return FieldKey(name, kind, doc, aliases, unset, default, per, secret=secret).field()
 
 
 def keys_of(settings: type[Any]) -> dict[str, FieldKey]:
     """The keys of a dataclass by the fields that hold them, in the fields' order."""
     return {field.name: field.metadata[_METADATA] for field in dataclasses.fields(settings) if field.metadata}
+
+
+def names_of(settings: type[Any]) -> dict[str, FieldKey]:
+    """The keys of a dataclass by each of their names."""
+    return {name: key for key in keys_of(settings).values() for name in (key.name, *key.aliases)}
+
+
+def fields_of(settings: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the fields of a dataclass have for the values of keys, of those keys that have one."""
+    return {field: key.held(values[key.name]) for field, key in keys_of(settings).items() if key.name in values}
 
 
 class _Named(Protocol):
@@ -77,19 +99,25 @@ K_contra = TypeVar("K_contra", bound=_Named, contravariant=True)
 
 
 class KeyWords(Protocol[K_contra]):
-    """How a system reads the values of its keys, and words what is wrong with a mapping of them."""
+    """How a system reads the values of its keys, and words what is wrong with a mapping of them.
+
+    One that derives from it words what it needs itself, and has general words for the rest.
+    """
 
     def value(self, name: str, key: K_contra, given: Any, /) -> Any:
         """The value that is given for a key by one of its names. Raises for one that the key does not take."""
 
     def refused(self, name: str, why: str, /) -> Exception:
         """The error for a key that is refused."""
+        return InvalidConfigError(f"{name} is refused: {why}.")
 
     def unknown(self, name: Any, known: Iterable[str], /) -> Exception:
         """The error for what is no key; `known`: the names that may have been meant."""
+        return InvalidConfigError(f"There is no key {name!r}. There are {', '.join(known)}.")
 
     def twice(self, key: K_contra, /) -> Exception:
         """The error for a key that is set by two names, to different values."""
+        return InvalidConfigError(f"{key.name} is set twice, under two names and to different values. Set it once.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +146,7 @@ class KeyTable(Generic[K]):
             if values.setdefault(key.name, value) != value:
                 raise self.words.twice(key)
         return values
+
+    def read_known(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The same of those names that are keys here, in the keys' order; others are left alone."""
+        return self.read((name, given[name]) for name in self.names if name in given)

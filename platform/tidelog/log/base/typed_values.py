@@ -5,6 +5,7 @@ A kind turns what a caller gives into a value and back into its canonical text. 
 librdkafka, Java, an object store.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -107,7 +108,7 @@ class Whole(_Plain):
         number = int(value) if _is_whole(value) else None
         fits = number is not None and (self.bits is None or -1 << (self.bits - 1) <= number < 1 << (self.bits - 1))
         if number is None or not fits:
-            kafkas_type = "INT" if self.bits == 32 else "LONG"
+            kafkas_type = {16: "SHORT", 32: "INT"}.get(self.bits or 64, "LONG")
             raise WrongValueError(Problem.NO_WHOLE_NUMBER, self, value=value, type=kafkas_type)
         too_low = self.low is not None and number < self.low
         too_high = self.high is not None and number > self.high
@@ -133,8 +134,8 @@ def _is_whole(value: Any) -> bool:
 class Number(_Plain):
     """A number, with or without a fraction, in `low`..`high`."""
 
-    low: int
-    high: int
+    low: float = -math.inf
+    high: float = math.inf
 
     @property
     def allowed(self) -> str:

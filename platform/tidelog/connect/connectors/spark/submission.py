@@ -20,7 +20,7 @@ from tidelog.connect.config.definition import ConfigDef, Importance
 from tidelog.connect.config.validators import between
 from tidelog.connect.config.values import ConfigKind
 from tidelog.connect.data.errors import ConnectError
-from tidelog.connect.runtime.worker_settings import SPARK_LIMIT, SPARK_LIMIT_DEFAULT
+from tidelog.connect.runtime.worker_settings import SPARK_LIMIT, WorkerSettings
 from tidelog.connect.spi.applications import (
     ApplicationPhase,
     ApplicationStatus,
@@ -122,7 +122,7 @@ class SparkTask(ApplicationTask):
     def start(self, config: Mapping[str, str], context: ApplicationTaskContext) -> None:
         """As of `ApplicationTask`."""
         self._values: Mapping[str, Any] = self.keys.parse(config)
-        self._most = int(context.worker_properties.get(SPARK_LIMIT, SPARK_LIMIT_DEFAULT))
+        self._most = WorkerSettings.of(context.worker_properties).spark_limit
         self._config = config
         self._rule = RestartRule(
             self._values["restart.backoff.ms"] / 1000,
