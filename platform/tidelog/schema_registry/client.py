@@ -32,7 +32,7 @@ class SchemaRegistryClient(SettingsCalls):
         settings = ClientSettings.of(conf)
         self._conf = dict(conf)
         self._clock = clock or SystemClock()
-        self._transport = _transport(conf, settings, self._clock, ids)
+        self._transport = _transport(settings, self._clock, ids)
         self.latest_ttl_s = settings.latest_ttl_s
         self._lock = threading.Lock()
         self._schemas: BoundedCache[Schema] = BoundedCache(settings.capacity, self._lock)
@@ -292,11 +292,12 @@ class BoundedCache(Generic[V]):
             self._found.clear()
 
 
-def _transport(conf: Mapping[str, Any], settings: ClientSettings, clock: Clock, ids: Ids | None) -> Transport:
+def _transport(settings: ClientSettings, clock: Clock, ids: Ids | None) -> Transport:
     if settings.http is not None:
         return HttpTransport(settings.http, clock, ids)
-    lake, topic = conf["lake"], conf.get("topic", "_schemas")
-    return LakeTransport(lake, topic) if isinstance(lake, Lake) else LakeTransport(Lake(lake), topic, owned=True)
+    if isinstance(settings.lake, Lake):
+        return LakeTransport(settings.lake, settings.topic)
+    return LakeTransport(Lake(settings.lake), settings.topic, owned=True)
 
 
 def _types(given: Sequence[str] | None) -> dict[str, list[str]]:

@@ -1,42 +1,74 @@
 """The configuration of a client: confluent-kafka's keys, and those of a lake."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-_BEARER: Final = (
-    "bearer.auth.credentials.source",
-    "bearer.auth.token",
-    "bearer.auth.logical.cluster",
-    "bearer.auth.identity.pool.id",
-    "bearer.auth.client.id",
-    "bearer.auth.client.secret",
-    "bearer.auth.scope",
-    "bearer.auth.issuer.endpoint.url",
-    "bearer.auth.issuer.endpoint.query",
-    "bearer.auth.custom.provider.function",
-    "bearer.auth.custom.provider.config",
-)
-_HTTP: Final = frozenset(
-    {
-        "url",
-        "timeout",
-        "basic.auth.user.info",
-        "proxy",
-        "ssl.ca.location",
-        "ssl.certificate.location",
-        "ssl.key.location",
-        "ssl.key.password",
-        "max.retries",
-        "retries.wait.ms",
-        "retries.max.wait.ms",
-        *_BEARER,
-    }
-)
-_LAKE: Final = frozenset({"lake", "topic"})
-_BOTH: Final = frozenset({"cache.capacity", "cache.latest.ttl.sec"})
-KEYS: Final = _HTTP | _LAKE | _BOTH
+from tidelog.log.base import keys
+from tidelog.log.base.typed_values import listed, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a key takes. `parse` raises `TypeError` and `ValueError`, whose texts go on after the key's name."""
+
+    allowed: str
+    parse: Callable[[Any], Any]
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"must be a str, not {type(value).__name__}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"must be a number, not {type(value).__name__}")
+    if value < 0:
+        raise ValueError("must not be negative")
+    return value
+
+
+def _capacity(value: Any) -> int:
+    if (number := int(_number(value))) < 1:
+        raise ValueError("must be 1 or more")
+    return number
+
+
+def _addresses(value: Any) -> tuple[str, ...]:
+    found = tuple(one.rstrip("/") for one in listed(_text(value)))
+    if not found or not all(one.startswith(("http://", "https://")) for one in found):
+        raise ValueError(f"must be an address such as http://localhost:8081, not {value!r}")
+    return found
+
+
+def _user(value: Any) -> tuple[str, str]:
+    name, colon, password = _text(value).partition(":")
+    if not colon:
+        raise ValueError("must be user:password")
+    return name, password
+
+
+def _authorities(value: Any) -> Any:
+    if not (value is False or isinstance(value, str)):
+        raise TypeError("must be a file's or a folder's name, or False")
+    return value
+
+
+_TEXT: Final = _Kind("a text", _text)
+_SECONDS: Final = _Kind("seconds, 0 or more", _number)
+_WHOLE: Final = _Kind("a whole number, 0 or more", lambda value: int(_number(value)))
+_ANY: Final = _Kind("any value", lambda value: value)
+# What they take goes by the first one (`tokens.py`).
+_BEARER: Final = {
+    f"bearer.auth.{name}": keys.FieldKey(f"bearer.auth.{name}", _ANY, "how the client has tokens that it logs in by")
+    for name in (
+        "credentials.source", "token", "logical.cluster", "identity.pool.id", "client.id", "client.secret", "scope",
+        "issuer.endpoint.url", "issuer.endpoint.query", "custom.provider.function", "custom.provider.config",
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,97 +78,93 @@ class HttpSettings:
     `ca`: a file or a folder of certificates; None: those of the machine; False: any certificate is taken.
     """
 
-    urls: tuple[str, ...]
-    timeout_s: float = 30.0
-    user: tuple[str, str] | None = field(default=None, repr=False)
-    proxy: str | None = None
-    ca: str | bool | None = None
-    certificate: str | None = None
-    key: str | None = None
-    key_password: str | None = field(default=None, repr=False)
-    retries: int = 3
-    wait_ms: int = 1000
-    most_wait_ms: int = 20_000
+    urls: tuple[str, ...] = keys.key("url", (), _Kind("addresses", _addresses), "the registry's, with commas between")
+    timeout_s: float = keys.key("timeout", 30.0, _SECONDS, "how long a request may take")
+    user: tuple[str, str] | None = keys.key(
+        "basic.auth.user.info", None, _Kind("user:password", _user), "the user that logs in", secret=True
+    )
+    proxy: str | None = keys.key("proxy", None, _TEXT, "a proxy's address")
+    ca: str | bool | None = keys.key(
+        "ssl.ca.location", None, _Kind("a file, a folder, or False", _authorities), "the authorities that are trusted"
+    )
+    certificate: str | None = keys.key("ssl.certificate.location", None, _TEXT, "a file of the client's certificate")
+    key: str | None = keys.key("ssl.key.location", None, _TEXT, "a file of its private key")
+    key_password: str | None = keys.key("ssl.key.password", None, _TEXT, "of the private key", secret=True)
+    retries: int = keys.key("max.retries", 3, _WHOLE, "how often a request is repeated at each URL")
+    wait_ms: int = keys.key("retries.wait.ms", 1000, _WHOLE, "the pause before the first, which doubles")
+    most_wait_ms: int = keys.key("retries.max.wait.ms", 20_000, _WHOLE, "the longest pause")
     bearer: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "HttpSettings":
+        """Of the values of keys. Raises `ValueError` for those that don't go together."""
+        bearer = {name: value for name, value in values.items() if name in _BEARER}
+        settings = cls(**keys.fields_of(cls, values), bearer=bearer)
+        in_url = next(filter(None, map(_user_of, settings.urls)), None)
+        if settings.user is not None and in_url is not None:
+            raise ValueError("The user is in url and in basic.auth.user.info: leave one of them out.")
+        settings = replace(settings, urls=tuple(map(_without_user, settings.urls)), user=settings.user or in_url)
+        if bearer and "bearer.auth.credentials.source" not in bearer:
+            raise ValueError(
+                f"{', '.join(bearer)}: they need bearer.auth.credentials.source, one of OAUTHBEARER,"
+                " OAUTHBEARER_AZURE_IMDS, STATIC_TOKEN and CUSTOM."
+            )
+        if bearer and settings.user is not None:
+            raise ValueError("A client logs in by a password or by a token: leave one of them out.")
+        if settings.certificate is None and (settings.key is not None or settings.key_password is not None):
+            raise ValueError("ssl.key.location and ssl.key.password need ssl.certificate.location.")
+        return settings
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
     """`http`: None for a client of a lake. `capacity`: of each cache; `latest_ttl_s`: None does not keep the newest."""
 
-    http: HttpSettings | None
-    capacity: int = 1000
-    latest_ttl_s: float | None = None
+    http: HttpSettings | None = None
+    lake: Any = keys.key("lake", None, _ANY, "the lake that has the schemas, opened or its address")  # noqa: RUF009
+    topic: str = keys.key("topic", "_schemas", _TEXT, "the lake's topic of schemas")
+    capacity: int = keys.key("cache.capacity", 1000, _Kind("1 or more", _capacity), "how much is kept of each kind")
+    latest_ttl_s: float | None = keys.key("cache.latest.ttl.sec", None, _SECONDS, "how long a newest version is kept")
 
     @classmethod
     def of(cls, conf: Mapping[str, Any]) -> "ClientSettings":
         """Of a client's configuration. Raises `ValueError` and `TypeError`, which name the key."""
-        unknown = sorted({*conf} - KEYS)
-        if unknown:
-            raise ValueError(f"Unrecognized properties: {', '.join(unknown)}. There are {', '.join(sorted(KEYS))}.")
-        if ("url" in conf) == ("lake" in conf):
+        if (conf.get("url") is None) == (conf.get("lake") is None):
             raise ValueError("The client needs either url, a registry's address, or lake, and not both.")
-        capacity = int(_number(conf, "cache.capacity", 1000))
-        if capacity < 1:
-            raise ValueError("cache.capacity must be 1 or more.")
-        ttl = _number(conf, "cache.latest.ttl.sec", None)
-        if "url" in conf:
-            return cls(_http(conf), capacity, ttl)
-        needless = sorted({*conf} & _HTTP)
-        if needless:
-            raise ValueError(f"{', '.join(needless)}: a client of a lake sends no requests. Leave it out, or give url.")
-        return cls(None, capacity, ttl)
+        table = _OF_LAKE if conf.get("url") is None else _OF_SERVER
+        values = {name: value for name, value in table.read(conf.items()).items() if value is not None}
+        return cls(None if table is _OF_LAKE else HttpSettings.of(values), **keys.fields_of(cls, values))
 
 
-def _http(conf: Mapping[str, Any]) -> HttpSettings:
-    if not isinstance(conf["url"], str):
-        raise TypeError(f"url must be a str, not {type(conf['url']).__name__}.")
-    given = [one.strip().rstrip("/") for one in conf["url"].split(",") if one.strip()]
-    if not given or not all(one.startswith(("http://", "https://")) for one in given):
-        raise ValueError(f"url must be an address such as http://localhost:8081, not {conf['url']!r}.")
-    users = [one for one in map(_user_of, given) if one is not None]
-    user = _user(conf, users[0] if users else None)
-    bearer = {key: conf[key] for key in _BEARER if conf.get(key) is not None}
-    if bearer and "bearer.auth.credentials.source" not in bearer:
-        raise ValueError(
-            f"{', '.join(bearer)}: they need bearer.auth.credentials.source, one of OAUTHBEARER,"
-            " OAUTHBEARER_AZURE_IMDS, STATIC_TOKEN and CUSTOM."
-        )
-    if bearer and user is not None:
-        raise ValueError("A client logs in by a password or by a token: leave one of them out.")
-    certificate, key = _text(conf, "ssl.certificate.location"), _text(conf, "ssl.key.location")
-    password = _text(conf, "ssl.key.password")
-    if certificate is None and (key is not None or password is not None):
-        raise ValueError("ssl.key.location and ssl.key.password need ssl.certificate.location.")
-    ca = conf.get("ssl.ca.location")
-    if not (ca is None or ca is False or isinstance(ca, str)):
-        raise TypeError("ssl.ca.location must be a file's or a folder's name, or False.")
-    return HttpSettings(
-        urls=tuple(map(_without_user, given)),
-        timeout_s=_number(conf, "timeout", 30.0),
-        user=user,
-        proxy=_text(conf, "proxy"),
-        ca=ca,
-        certificate=certificate,
-        key=key,
-        key_password=password,
-        retries=int(_number(conf, "max.retries", 3)),
-        wait_ms=int(_number(conf, "retries.wait.ms", 1000)),
-        most_wait_ms=int(_number(conf, "retries.max.wait.ms", 20_000)),
-        bearer=bearer,
-    )
+class _Words(keys.KeyWords[keys.FieldKey]):
+    """confluent-kafka's words. A value of None leaves its key unset."""
+
+    def value(self, name: str, key: keys.FieldKey, given: Any) -> Any:
+        """As `KeyWords` has it."""
+        try:
+            return None if given is None else key.kind.parse(given)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name} {error}.") from None
+
+    def refused(self, name: str, why: str) -> ValueError:
+        """As `KeyWords` has it."""
+        return ValueError(f"{name}: {why}. Leave it out, or give url.")
+
+    def unknown(self, name: Any, known: Iterable[str]) -> ValueError:
+        """As `KeyWords` has it."""
+        near = nearest(name, names := sorted(known))
+        meant = f"The nearest known one is {near}." if near else f"There are {', '.join(names)}."
+        return ValueError(f"Unrecognized properties: {name}. {meant}")
 
 
-def _user(conf: Mapping[str, Any], in_url: tuple[str, str] | None) -> tuple[str, str] | None:
-    info = _text(conf, "basic.auth.user.info")
-    if info is None:
-        return in_url
-    if in_url is not None:
-        raise ValueError("The user is in url and in basic.auth.user.info: leave one of them out.")
-    name, colon, password = info.partition(":")
-    if not colon:
-        raise ValueError("basic.auth.user.info must be user:password.")
-    return name, password
+_SERVERS: Final = keys.names_of(HttpSettings) | _BEARER
+KEYS: Final = _SERVERS | keys.names_of(ClientSettings)
+_OF_SERVER: Final = keys.KeyTable(KEYS, _Words())
+_OF_LAKE: Final = keys.KeyTable(
+    keys.names_of(ClientSettings),
+    _Words(),
+    dict.fromkeys(_SERVERS, "a client of a lake sends no requests").get,
+)
 
 
 def _user_of(url: str) -> tuple[str, str] | None:
@@ -147,21 +175,3 @@ def _user_of(url: str) -> tuple[str, str] | None:
 def _without_user(url: str) -> str:
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _text(conf: Mapping[str, Any], key: str) -> str | None:
-    value = conf.get(key)
-    if not (value is None or isinstance(value, str)):
-        raise TypeError(f"{key} must be a str, not {type(value).__name__}.")
-    return value
-
-
-def _number(conf: Mapping[str, Any], key: str, default: float | None) -> Any:
-    value = conf.get(key)
-    if value is None:
-        return default
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{key} must be a number, not {type(value).__name__}.")
-    if value < 0:
-        raise ValueError(f"{key} must not be negative.")
-    return value

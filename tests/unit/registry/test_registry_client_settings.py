@@ -58,7 +58,7 @@ def test_texts_are_texts(key):
 
 def test_a_lake_takes_no_keys_of_requests():
     lake = memory_lake()[0]
-    for key in sorted(KEYS - {"url", "lake", "topic", "cache.capacity", "cache.latest.ttl.sec"}):
+    for key in sorted(KEYS.keys() - {"url", "lake", "topic", "cache.capacity", "cache.latest.ttl.sec"}):
         with pytest.raises(ValueError, match="a client of a lake sends no requests"):
             SchemaRegistryClient({"lake": lake, key: "x"})
 
