@@ -216,5 +216,5 @@ class Streams:
         options = {**self._config.sink_options, "topic": frames.topic(plan)}
         final = plan.node.appends and not plan.node.update_mode
         writer = self._endpoints.sink(records, options, final=final)
-        interval = f"{round(self._config.commit_interval.total_seconds() * 1000)} milliseconds"
+        interval = f"{self._config.commit_interval_ms} milliseconds"
         return writer.queryName(f"{self._config.application_id}: {plan.name}").trigger(processingTime=interval)

@@ -1,17 +1,15 @@
 """The configuration of an application: Kafka Streams' keys, and what reading and writing a lake needs. Pure."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, Final
 
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.base.keys import FieldKey, KeyTable, KeyWords, fields_of, key, names_of
+from tidelog.log.base.typed_values import Choice, Matching, Text, Whole, hint, names
 from tidelog.log.spark_options import STORE_PREFIX
 
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
-_GUARANTEES: Final = ("exactly_once_v2", "exactly_once")
-_RESETS: Final = ("earliest", "latest")
+_NAME: Final = "[A-Za-z0-9._-]{1,200}"
 _SESSION_PREFIX: Final = "spark.sql."
 _PARTS_OF_A_STATE: Final = "spark.sql.shuffle.partitions"
 _SOURCE_PREFIX: Final = "source."
@@ -26,16 +24,46 @@ _STATE_STORE: Final = {
 
 @dataclass(frozen=True)
 class StreamsConfig:
-    """A checked configuration; see docs/streams.md for its keys.
+    """A checked configuration.
 
     `session`: settings of Spark's session; `source`: options of the sources; `store`: how to reach the lake's store.
     """
 
-    application_id: str
-    lake: str
-    commit_interval: timedelta
-    reset: str
-    state_folder: str
+    application_id: str = key(
+        "application.id",
+        "",
+        Matching(
+            _NAME, "up to 200 letters, digits, '.', '_' and '-'. It names the application's checkpoints and topics"
+        ),
+        "the name of the application's checkpoints and topics",
+    )
+    lake: str = key(
+        "lake", "", Text(), "the lake's address, or an open lake; `lake.s3.…` keys say how to reach its store"
+    )
+    reset: str = key(
+        "auto.offset.reset",
+        "earliest",
+        names("earliest", "latest"),
+        "where a topic is begun: `earliest` or `latest`",
+    )
+    commit_interval_ms: int = key(
+        "commit.interval.ms", 100, Whole(0, of="milliseconds"), "how often a batch begins, at most"
+    )
+    guarantee: str = key(
+        "processing.guarantee",
+        "exactly_once_v2",
+        Choice(
+            dict.fromkeys(("exactly_once_v2", "exactly_once"), "exactly_once_v2"),
+            others="an application here is always exactly_once_v2. Leave it out",
+        ),
+        "there is no other",
+    )
+    state_folder: str = key(
+        "state.dir",
+        "__streams",
+        Matching(rf"(?!(.*/)?\.\.(/|$)){_NAME}(/{_NAME})*", "a folder inside the lake, as '__streams'"),
+        "the folder in the lake for checkpoints",
+    )
     session: Mapping[str, str] = field(default_factory=dict)
     source: Mapping[str, str] = field(default_factory=dict)
     store: Mapping[str, str] = field(default_factory=dict)
@@ -43,41 +71,17 @@ class StreamsConfig:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "StreamsConfig":
         """The configuration of its keys. Raises `InvalidConfigError`."""
-        left = dict(given)
-        application = str(left.pop("application.id", ""))
-        if not _NAME.fullmatch(application):
-            raise InvalidConfigError(
-                f"application.id is '{application}': give up to 200 letters, digits, '.', '_' and '-'. It names the"
-                " application's checkpoints and topics."
-            )
-        lake = left.pop("lake", None)
+        lake = given.get("lake")
         if lake is None:
             raise InvalidConfigError("The configuration has no lake: give its address, as {'lake': '/tmp/lake'}.")
-        guarantee = str(left.pop("processing.guarantee", _GUARANTEES[0]))
-        if guarantee not in _GUARANTEES:
-            raise InvalidConfigError(
-                f"processing.guarantee is '{guarantee}': an application here is always exactly_once_v2. Leave it out."
-            )
-        reset = str(left.pop("auto.offset.reset", _RESETS[0]))
-        if reset not in _RESETS:
-            raise InvalidConfigError(f"auto.offset.reset is '{reset}': give {' or '.join(_RESETS)}.")
+        own = {"application.id": "", **given, "lake": getattr(lake, "uri", lake)}
+        session, source, store = (_taken(own, begin) for begin in (_SESSION_PREFIX, _SOURCE_PREFIX, STORE_PREFIX))
         return cls(
-            application_id=application,
-            lake=str(getattr(lake, "uri", lake)),
-            commit_interval=timedelta(milliseconds=_whole(left, "commit.interval.ms", 100)),
-            reset=reset,
-            state_folder=_folder(str(left.pop("state.dir", "__streams"))),
-            session={**_STATE_STORE, **_taken(left, _SESSION_PREFIX, keep=True)},
-            source=_taken(left, _SOURCE_PREFIX, keep=False),
-            store={**dict(getattr(lake, "options", {})), **_taken(left, STORE_PREFIX, keep=True)},
-        )._complete(left)
-
-    def _complete(self, left: Mapping[str, Any]) -> "StreamsConfig":
-        if left:
-            raise InvalidConfigError(
-                f"No such configuration: {', '.join(sorted(left))}. docs/streams.md lists the keys."
-            )
-        return self
+            **fields_of(cls, KeyTable(names_of(cls), _Words()).read(own.items())),
+            session={**_STATE_STORE, **session},
+            source={name.removeprefix(_SOURCE_PREFIX): value for name, value in source.items()},
+            store={**dict(getattr(lake, "options", {})), **store},
+        )
 
     def session_settings(self, given: Mapping[str, str], cores: int) -> dict[str, str]:
         """The settings of the application's session: its own, and else those of the session that it was `given`.
@@ -102,20 +106,17 @@ class StreamsConfig:
         return {"lake": self.lake, "includeTimestamp": "true", **self.store}
 
 
-def _whole(left: dict[str, Any], key: str, default: int) -> int:
-    text = str(left.pop(key, default))
-    if not text.isdecimal():
-        raise InvalidConfigError(f"{key} is '{text}': give a whole number of milliseconds, 0 or more.")
-    return int(text)
+class _Words(KeyWords[FieldKey]):
+    def value(self, name: str, key: FieldKey, given: Any) -> Any:
+        try:
+            return key.kind.parse(given)
+        except ValueError as error:
+            raise InvalidConfigError(f"{name} is '{given}': {error}.") from None
+
+    def unknown(self, name: Any, known: Iterable[str]) -> InvalidConfigError:
+        return InvalidConfigError(f"No such configuration: {name}. {hint(name, known, 'streams')}")
 
 
-def _folder(text: str) -> str:
-    if text.startswith("/") or ".." in text.split("/") or not all(_NAME.fullmatch(part) for part in text.split("/")):
-        raise InvalidConfigError(f"state.dir is '{text}': give a folder inside the lake, as '__streams'.")
-    return text
-
-
-def _taken(left: dict[str, Any], prefix: str, *, keep: bool) -> dict[str, str]:
+def _taken(left: dict[str, Any], prefix: str) -> dict[str, str]:
     """The keys below a prefix, which leave the mapping."""
-    found = {key: str(left.pop(key)) for key in list(left) if key.startswith(prefix)}
-    return found if keep else {key.removeprefix(prefix): value for key, value in found.items()}
+    return {name: str(left.pop(name)) for name in list(left) if name.startswith(prefix)}

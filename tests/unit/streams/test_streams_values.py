@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql.types import BinaryType, DataType, LongType, StringType
+from support.pages import text_of
 
 from tidelog.log.base.errors import InvalidConfigError, InvalidOptionError
+from tidelog.log.base.keys import keys_of
 from tidelog.streams import JoinWindows, SessionWindows, TimeWindows, serdes
 from tidelog.streams.config import StreamsConfig
 from tidelog.streams.functions import parameters, plain
@@ -55,7 +57,7 @@ def test_a_configuration_has_kafkas_keys_and_a_lakes() -> None:
         }
     )
 
-    assert (made.commit_interval, made.folder) == (timedelta(milliseconds=500), "__streams/app")
+    assert (made.commit_interval_ms, made.folder) == (500, "__streams/app")
     assert made.session["spark.sql.shuffle.partitions"] == "3"
     assert "RocksDB" in made.session["spark.sql.streaming.stateStore.providerClass"]
     assert made.source_options == {
@@ -104,6 +106,13 @@ def test_a_state_has_a_part_for_each_core_where_nothing_says_how_many(
 def test_a_configuration_that_is_wrong_is_refused(changes: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidConfigError, match=why):
         StreamsConfig.of({**LEAST, **changes})
+
+
+def test_the_page_has_each_key_with_its_default_and_meaning() -> None:
+    page = text_of("docs/streams.md")
+    for key in keys_of(StreamsConfig).values():
+        usual = f"`{key.usual}` " if key.usual else ""
+        assert f"\n| `{key.name}` | {usual}| {key.doc} |\n" in page
 
 
 def test_functions_are_called_with_as_many_columns_as_they_take() -> None:

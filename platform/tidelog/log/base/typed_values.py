@@ -270,6 +270,20 @@ class Text(_Plain):
 
 
 @dataclass(frozen=True)
+class Matching(_Plain):
+    """A text that a regular expression matches as a whole."""
+
+    pattern: str
+    allowed: str
+
+    def parse(self, value: Any) -> str:
+        """Take a text that matches."""
+        if re.fullmatch(self.pattern, str(value)) is None:
+            raise ValueError(f"give {self.allowed}")
+        return str(value)
+
+
+@dataclass(frozen=True)
 class Texts:
     """Any number of texts, with commas between them, without the spaces around them."""
 

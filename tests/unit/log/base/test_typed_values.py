@@ -5,6 +5,7 @@ import pytest
 from tidelog.log.base.typed_values import (
     Choice,
     Flag,
+    Matching,
     NameList,
     Number,
     Problem,
@@ -32,6 +33,7 @@ TAKEN = [
     (NameList(("a", "b")), "", (), ""),
     (NameList(("a", "b"), in_order=True), ["B", "a", "b"], ("b", "a"), "b,a"),
     (Text(1, 3), 12, "12", "12"),
+    (Matching("[a-z]+", "letters"), "ab", "ab", "ab"),
 ]
 
 
@@ -87,6 +89,8 @@ def test_texts_that_are_none_or_of_a_wrong_length():
     for given in (b"x", len, "", "1234"):
         with pytest.raises(ValueError, match=r"give a text|its length is"):
             Text(1, 3).parse(given)
+    with pytest.raises(ValueError, match=r"^give letters$"):
+        Matching("[a-z]+", "letters").parse("ab1")
 
 
 @pytest.mark.parametrize("given", ["a\nb", "a\tb", "\x1b[2J", "\x00", "\x85"])
