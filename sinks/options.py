@@ -5,21 +5,23 @@ are the connector's (`KafkaSourceProvider.kafkaParamsForProducer`) and the Kafka
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from dataclasses import dataclass
+from typing import Final, Literal, TypeVar
 
 from tidelog.log.base.errors import InvalidOptionError
-from tidelog.log.base.typed_values import Choice, names, reason
+from tidelog.log.base.keys import key, keys_of
+from tidelog.log.base.typed_values import Choice, ReadBy, Text, Whole, names, reason
 from tidelog.log.config.key_type import KAFKA
 from tidelog.log.records.partitioners import PARTITIONERS
 from tidelog.log.spark_options import (
     BOOTSTRAP_SERVERS,
+    LAKE_OPTION,
+    OptionMapFlag,
     ignored_settings,
-    integer,
     lake_address,
     lake_store_options,
     lowered,
-    spark_boolean,
+    read_options,
 )
 from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
 
@@ -34,8 +36,11 @@ PARTITIONER_CLASS = "kafka.partitioner.class"
 _CODECS = names("none", "gzip", "snappy", "lz4", "zstd", any_case=True)
 _ACKS: Choice[Acks] = Choice({"all": "all", "-1": "all", "0": 0, "1": 1}, any_case=True)
 _HONOURED = (BOOTSTRAP_SERVERS, COMPRESSION_TYPE, ACKS, PARTITIONER_CLASS)
+_REFUSED: Final = {
+    f"kafka.{option}": f"Kafka option '{option}' is not supported as {what} are serialized with ByteArraySerializer."
+    for option, what in (("key.serializer", "keys"), ("value.serializer", "value"))
+}
 
-DEFAULT_PARTITIONER = "murmur2"
 _PRODUCERS_PACKAGE = "org.apache.kafka.clients.producer."
 _KAFKA_PARTITIONERS = {
     "RoundRobinPartitioner": "round_robin",
@@ -54,12 +59,62 @@ NULL_TOPIC = (
 )
 
 
+def _of_producers(name: str, kind: Choice[T]) -> ReadBy[T]:
+    """A producer's setting, with the message of Kafka's producer."""
+
+    def read(text: str) -> T:
+        try:
+            return kind.parse(text.strip())
+        except ValueError as e:
+            raise InvalidOptionError(f"Invalid value {text} for configuration {name}: {reason(e, KAFKA)}") from None
+
+    return ReadBy(kind.allowed, read)
+
+
+def _partitioner(text: str) -> str:
+    name = text.strip()
+    module, _, function = name.partition(":")
+    if name.lower() in PARTITIONERS:
+        return name.lower()
+    if function.isidentifier() and all(part.isidentifier() for part in module.split(".")):
+        return name
+    raise InvalidOptionError(
+        f"Unknown partitioner {name!r}. Set the option 'partitioner' to one of {', '.join(PARTITIONERS)}, or to "
+        "a function of your own as module:function."
+    )
+
+
+def _partitioner_of_class(text: str) -> str:
+    name = text.strip()
+    known = _KAFKA_PARTITIONERS.get(name.removeprefix(_PRODUCERS_PACKAGE))
+    if known is None:
+        raise InvalidOptionError(
+            f"'{PARTITIONER_CLASS}' names the Java class {name}, which can't run here, and records "
+            f"must not go where it would not send them. Set the option 'partitioner' to one of "
+            f"{', '.join(PARTITIONERS)}, or to a function of your own as module:function."
+        )
+    return known
+
+
+def _version(text: str) -> int:
+    number = Whole(bits=64).parse(text.strip())
+    if number < 0:
+        raise InvalidOptionError(f"Option 'txnVersion' must be an integer from 0 on, not {number}.")
+    return number
+
+
 @dataclass(frozen=True)
 class WriteId:
     """A batch write's own id: the same application and version is written once."""
 
-    app_id: str
-    version: int
+    app_id: str = key(
+        "txnAppId",
+        None,
+        Text(),
+        "batch only: a batch with the same `txnAppId` and `txnVersion` is written once; with option `topic` to that"
+        " topic, else to the lake",
+    )
+    version: int = key("txnVersion", None, ReadBy("a whole number, 0 or more", _version), "batch only: as above")
 
 
 @dataclass(frozen=True)
@@ -73,21 +128,55 @@ class SinkOptions:
     """
 
     lake: str
-    topic: str | None
-    include_timestamp: bool
-    compression: str | None
-    acks: Acks
-    partitioner: str
-    txn: WriteId | None
-    warnings: tuple[str, ...]
-    request_id: str | None = None
+    topic: str | None = key(
+        "topic",
+        None,
+        ReadBy("a topic", str.strip),
+        "the target. Without it a column `topic` names the target of each row, and a batch for several topics is a"
+        " transaction",
+    )
+    include_timestamp: bool = key(
+        "includeTimestamp", False, OptionMapFlag(), "whether a column `timestamp` counts, as in Kafka's sink"
+    )
+    acks: Acks = key(  # noqa: RUF009 - a field
+        "acks",
+        "all",
+        _of_producers("acks", _ACKS),
+        "`all` (safe on disk when the batch is committed), `1` or `0`; always `all` over several topics",
+        ACKS,
+    )
+    compression: str | None = key(
+        "compression",
+        None,
+        _of_producers("compression.type", _CODECS),
+        "`zstd`, `lz4`, `snappy`, `gzip` or `none`",
+        COMPRESSION_TYPE,
+        unset="the topic's own, else `zstd`",
+    )
+    partitioner: str = key(
+        "partitioner",
+        "murmur2",
+        ReadBy("a partitioner", _partitioner),
+        "`murmur2` (Kafka's), `murmur3`, `round_robin`, `random` or `module:function`",
+    )
+    request_id: str | None = key(
+        "requestId",
+        None,
+        Text(),
+        "batch only, with option `topic`: an id of yours in the log entry, to find the batch again",
+    )
+    txn: WriteId | None = None
+    warnings: tuple[str, ...] = ()
     store: StoreOptions = NO_OPTIONS
+
+
+SINK_OPTIONS: Final = (LAKE_OPTION, *keys_of(SinkOptions).values(), *keys_of(WriteId).values())
 
 
 def parse_batch(options: Mapping[str, str], environment_lake: str | None) -> SinkOptions:
     """Options of a batch write. `environment_lake` is TIDELOG_LAKE or None. Raises InvalidOptionError."""
     given = lowered(options)
-    parsed = replace(_parse(given, environment_lake, _txn(given)), request_id=given.get("requestid"))
+    parsed = _parse(given, environment_lake, _txn(given))
     if parsed.request_id is not None and parsed.topic is None:
         raise InvalidOptionError(
             "Option 'requestId' is the id of one log entry, and rows that a column 'topic' routes may need several. Set"
@@ -104,87 +193,30 @@ def parse_stream(options: Mapping[str, str], environment_lake: str | None) -> Si
             "Options 'txnAppId' and 'txnVersion' are not valid in streaming queries: the query's id and the batch's "
             "id already make each batch count once. Leave them out, or write with them inside foreachBatch."
         )
+    given.pop("requestid", None)
     return _parse(given, environment_lake, None)
 
 
-def _parse(given: Mapping[str, str], environment_lake: str | None, txn: WriteId | None) -> SinkOptions:
-    for option, what in (("key.serializer", "keys"), ("value.serializer", "value")):
-        if f"kafka.{option}" in given:
-            raise InvalidOptionError(
-                f"Kafka option '{option}' is not supported as {what} are serialized with ByteArraySerializer."
-            )
+def _parse(given: dict[str, str], environment_lake: str | None, txn: WriteId | None) -> SinkOptions:
+    if "partitioner" not in given and PARTITIONER_CLASS in given:
+        given = {**given, "partitioner": _partitioner_of_class(given[PARTITIONER_CLASS])}
+    read = read_options(given, SinkOptions, _REFUSED)
     lake = lake_address(
         given, environment_lake, 'Missing required configuration "bootstrap.servers" which has no default value'
     )
-    topic = given.get("topic")
     ignored = ignored_settings(given, _HONOURED)
-    return SinkOptions(
-        lake=lake,
-        topic=None if topic is None else topic.strip(),
-        include_timestamp=spark_boolean(given.get("includetimestamp", "false"), "includeTimestamp"),
-        compression=_compression(given),
-        acks=_acks(given),
-        partitioner=_partitioner(given),
-        txn=txn,
-        warnings=(ignored,) if ignored else (),
-        store=lake_store_options(given),
-    )
-
-
-def _compression(given: Mapping[str, str]) -> str | None:
-    text = given.get("compression", given.get(COMPRESSION_TYPE))
-    return None if text is None else _chosen("compression.type", text, _CODECS)
-
-
-def _acks(given: Mapping[str, str]) -> Acks:
-    return _chosen("acks", given.get("acks", given.get(ACKS, "all")), _ACKS)
-
-
-def _chosen(name: str, text: str, kind: Choice[T]) -> T:
-    try:
-        return kind.parse(text.strip())
-    except ValueError as e:
-        raise InvalidOptionError(f"Invalid value {text} for configuration {name}: {reason(e, KAFKA)}") from None
-
-
-def _partitioner(given: Mapping[str, str]) -> str:
-    name = given.get("partitioner")
-    if name is not None:
-        name = name.strip()
-        module, _, function = name.partition(":")
-        if name.lower() in PARTITIONERS:
-            return name.lower()
-        if function.isidentifier() and all(part.isidentifier() for part in module.split(".")):
-            return name
-        raise InvalidOptionError(
-            f"Unknown partitioner {name!r}. Set the option 'partitioner' to one of {', '.join(PARTITIONERS)}, or to "
-            "a function of your own as module:function."
-        )
-    java_class = given.get(PARTITIONER_CLASS)
-    if java_class is None:
-        return DEFAULT_PARTITIONER
-    known = _KAFKA_PARTITIONERS.get(java_class.strip().removeprefix(_PRODUCERS_PACKAGE))
-    if known is None:
-        raise InvalidOptionError(
-            f"'{PARTITIONER_CLASS}' names the Java class {java_class.strip()}, which can't run here, and records "
-            f"must not go where it would not send them. Set the option 'partitioner' to one of "
-            f"{', '.join(PARTITIONERS)}, or to a function of your own as module:function."
-        )
-    return known
+    return SinkOptions(lake, **read, txn=txn, warnings=(ignored,) if ignored else (), store=lake_store_options(given))
 
 
 def _txn(given: Mapping[str, str]) -> WriteId | None:
-    app_id, version = given.get("txnappid"), given.get("txnversion")
-    if app_id is None and version is None:
+    read = read_options(given, WriteId, {})
+    if not read:
         return None
-    if app_id is None or version is None:
+    if len(read) == 1:
         raise InvalidOptionError(
             "Options 'txnAppId' and 'txnVersion' go together: one without the other can't tell a repeated write. "
             "Set both or neither."
         )
-    if not app_id.strip():
+    if not read["app_id"].strip():
         raise InvalidOptionError("Option 'txnAppId' is empty. Give the application a name of its own.")
-    number = integer(version.strip(), 64, "txnVersion")
-    if number < 0:
-        raise InvalidOptionError(f"Option 'txnVersion' must be an integer from 0 on, not {number}.")
-    return WriteId(app_id, number)
+    return WriteId(**read)

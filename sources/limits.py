@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Literal
 
 from tidelog.log.base.errors import InvalidOptionError
-from tidelog.log.spark_options import integer
+from tidelog.log.base.typed_values import Whole
 from tidelog.sources.offset_json import (
     EARLIEST,
     LATEST,
@@ -272,6 +272,6 @@ def _no_match(text: str) -> NoMatch:
 
 def _timestamp(text: str) -> int:
     try:
-        return integer(text, 64)
-    except InvalidOptionError:
+        return Whole(bits=64).parse(text)
+    except ValueError:
         raise InvalidOptionError(f"Expected a single long value, got {text}") from None

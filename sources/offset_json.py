@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tidelog.log.base.errors import InvalidOptionError
-from tidelog.log.spark_options import integer
+from tidelog.log.base.typed_values import Whole
 
 EARLIEST = -2
 LATEST = -1
@@ -39,7 +39,7 @@ def parse_partitions(text: str) -> frozenset[TopicPartition]:
             for topic, partitions in _object(json.loads(text)).items()
             for partition in _list(partitions)
         }
-    except (ValueError, InvalidOptionError):
+    except ValueError:
         raise InvalidOptionError(f'Expected e.g. {{"topicA":[0,1],"topicB":[0,1]}}, got {text}') from None
     return frozenset(found)
 
@@ -50,7 +50,7 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
         offsets = _numbers(text)
         if min(offsets.values(), default=0) < EARLIEST:
             raise ValueError
-    except (ValueError, InvalidOptionError):
+    except ValueError:
         raise InvalidOptionError(
             f'Expected e.g. {{"topicA":{{"0":23,"1":-1}},"topicB":{{"0":-2}}}}, got {text}'
         ) from None
@@ -61,7 +61,7 @@ def parse_timestamps(text: str) -> dict[TopicPartition, int]:
     """Timestamps, ms since the epoch, of `{"orders": {"0": 1700000000000}}`. Raises InvalidOptionError."""
     try:
         return _numbers(text)
-    except (ValueError, InvalidOptionError):
+    except ValueError:
         raise InvalidOptionError(
             'Expected e.g. {"topicA": {"0": 123456789, "1": 123456789},\n'
             f'"topicB": {{"0": 123456789, "1": 123456789}}}}, got {text}'
@@ -99,7 +99,7 @@ def partitions_json(partitions: Iterable[TopicPartition]) -> str:
 
 def _numbers(text: str) -> dict[TopicPartition, int]:
     return {
-        TopicPartition(topic, integer(partition, 32)): _number(number, 64)
+        TopicPartition(topic, Whole(bits=32).parse(partition)): _number(number, 64)
         for topic, partitions in _object(json.loads(text)).items()
         for partition, number in _object(partitions).items()
     }
@@ -121,4 +121,4 @@ def _number(value: Any, bits: int) -> int:
     if not isinstance(value, int):
         raise ValueError
     # a boolean is an int to Python, but no number by its text
-    return integer(str(value), bits)
+    return Whole(bits=bits).parse(str(value))

@@ -25,6 +25,7 @@ from tidelog.sources.refused import RefusedReader
 from tidelog.sources.stream import StreamReader
 
 logger = logging.getLogger("tidelog.spark")
+_OPTIONS = (*source_options.SOURCE_OPTIONS, *sink_options.SINK_OPTIONS)
 
 
 # Spark makes a reader and a writer several times, in processes that it uses again; each says its warnings once.
@@ -59,7 +60,7 @@ class DefaultSource(DataSource):
     @shallow
     def reader(self, schema: StructType) -> BatchReader:
         """The source of a batch query."""
-        _warn(self.options, unknown_options(self.options))
+        _warn(self.options, unknown_options(self.options, _OPTIONS))
         options = source_options.parse_batch(dict(self.options), os.environ.get(LAKE_VARIABLE))
         self._check_schema()
         return BatchReader(options, columns_of(schema))
@@ -67,7 +68,7 @@ class DefaultSource(DataSource):
     @shallow
     def streamReader(self, schema: StructType) -> StreamReader | RefusedReader:  # noqa: N802 - Spark's name
         """The source of a streaming query."""
-        _warn(self.options, unknown_options(self.options))
+        _warn(self.options, unknown_options(self.options, _OPTIONS))
         try:
             options = source_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
             self._check_schema()
@@ -78,7 +79,7 @@ class DefaultSource(DataSource):
     @shallow
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """The sink of a batch write."""
-        _warn(self.options, unknown_options(self.options))
+        _warn(self.options, unknown_options(self.options, _OPTIONS))
         options = sink_options.parse_batch(dict(self.options), os.environ.get(LAKE_VARIABLE))
         _warn(self.options, options.warnings)
         return BatchWriter(schema, overwrite, options)
@@ -86,7 +87,7 @@ class DefaultSource(DataSource):
     @shallow
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: ARG002, N802 - Spark's name
         """The sink of a streaming query. Complete mode, which sets `overwrite`, appends as in Kafka's sink."""
-        _warn(self.options, unknown_options(self.options))
+        _warn(self.options, unknown_options(self.options, _OPTIONS))
         options = sink_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
         _warn(self.options, options.warnings)
         return StreamWriter(schema, options)

@@ -8,12 +8,10 @@ from pathlib import PurePosixPath
 import pytest
 from tidy_docs import (
     CONFIGURATION,
-    KAFKAS_FILES,
+    PAGES,
     WAITING,
-    configuration_tables,
     constants,
     json_examples,
-    kafka_tables,
     undocumented,
     unknown_files,
     unnamed,
@@ -130,8 +128,8 @@ def test_every_rule_has_its_own_number_and_its_failure():
 
 @pytest.mark.parametrize(
     ("name", "tables"),
-    [(CONFIGURATION, configuration_tables), (KAFKAS_FILES, kafka_tables)],
-    ids=[CONFIGURATION, KAFKAS_FILES],
+    PAGES.items(),
+    ids=PAGES,
 )
 def test_the_tables_of_keys_are_up_to_date(name, tables):
     page = (ROOT / name).read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """What the documents must agree with the code in: examples, names, and the tables of configuration keys.
 
-Run as a file it writes the tables of docs/configuration.md and docs/kafka-configuration.md.
+Run as a file it writes the tables of docs/configuration.md, docs/kafka-configuration.md and docs/spark.md.
 """
 
 import json
@@ -13,14 +13,18 @@ from typing import Any
 from tidy_references import endings
 from tidy_repository import ROOT
 
+from tidelog.log.base.keys import FieldKey
 from tidelog.log.config.kafka_brokers import PASSED_OVER, PASSED_OVER_BEGINNINGS
 from tidelog.log.config.overrides import Settings, keys_of
 from tidelog.log.config.refused import REFUSED_FOR_TOPICS
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.storage.option_table import OPTIONS
+from tidelog.sinks.options import SINK_OPTIONS
+from tidelog.sources.options import SOURCE_OPTIONS
 
 CONFIGURATION = "docs/configuration.md"
 KAFKAS_FILES = "docs/kafka-configuration.md"
+SPARK = "docs/spark.md"
 
 _TABLE = re.compile(r"(<!-- table: (.*?) -->\n\n).*?(\n\n<!-- end of table -->)", re.DOTALL)
 _FENCE = re.compile(r"^```json(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -133,6 +137,19 @@ def kafka_tables() -> dict[str, str]:
     return {"passed over": table(("keys", "why"), rows)}
 
 
+def spark_tables() -> dict[str, str]:
+    """The tables of docs/spark.md as the code would have them, by name."""
+
+    def rows(options: Iterable[FieldKey]) -> list[tuple[str, ...]]:
+        usual = ((one, one.unset or (one.usual and f"`{one.usual}`")) for one in options)
+        return [(f"`{one.name}`", default, one.doc) for one, default in usual]
+
+    return {
+        f"options of the {side}": table((f"{side}, batch and streaming", "default", "meaning"), rows(options))
+        for side, options in (("source", SOURCE_OPTIONS), ("sink", SINK_OPTIONS))
+    }
+
+
 def _store_rows() -> list[tuple[str, ...]]:
     return [
         (
@@ -160,7 +177,10 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
+# {page: its tables}
+PAGES = {CONFIGURATION: configuration_tables, KAFKAS_FILES: kafka_tables, SPARK: spark_tables}
+
 if __name__ == "__main__":
-    for name, tables in ((CONFIGURATION, configuration_tables()), (KAFKAS_FILES, kafka_tables())):
+    for name, tables in PAGES.items():
         page = ROOT / name
-        page.write_text(with_tables(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
+        page.write_text(with_tables(page.read_text(encoding="utf-8"), tables()), encoding="utf-8")

@@ -1,11 +1,9 @@
-"""What README.md and the pages of docs/ say is there: options, targets of make; their order and length."""
+"""What README.md and the pages of docs/ say is there: targets of make; their order and length."""
 
 import re
 
 import pytest
 from support.pages import PAGES, ROOT, blocks, text_of
-
-from tidelog.log.spark_options import SINK_OPTIONS, SOURCE_OPTIONS
 
 TEXT = text_of("README.md")
 # Of figures that runs of the benchmarks write.
@@ -14,12 +12,6 @@ BLOCKS = [
     "peers-streams", "peers",
 ]  # fmt: skip
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-
-
-def table(page: str, heading: str) -> list[str]:
-    """The names in the first column of the page's table with this heading."""
-    rows = page[page.index(heading) :].split("\n\n")[0].splitlines()[2:]
-    return [name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
 
 
 def test_a_newcomer_reads_it_in_five_minutes() -> None:
@@ -57,13 +49,6 @@ def test_it_leads_to_every_page() -> None:
 def test_make_targets_exist(page: str) -> None:
     targets = set(re.findall(r"(?:^|`)make ([a-z-]+)", text_of(page), re.MULTILINE))
     assert [name for name in targets if not re.search(rf"^{name}:", MAKEFILE, re.MULTILINE)] == []
-
-
-@pytest.mark.parametrize(("side", "known"), [("source", SOURCE_OPTIONS), ("sink", SINK_OPTIONS)])
-def test_the_tables_have_the_options_of_the_code(side: str, known: tuple[str, ...]) -> None:
-    listed = table(text_of("docs/spark.md"), f"| {side}, batch and streaming")
-    named = {name for name in listed if not name.startswith(("kafka.", "TIDELOG_"))}
-    assert named == {name for name in known if not name.startswith(("kafkaConsumer.", "fetchOffset."))}
 
 
 @pytest.mark.parametrize(("page", "names"), [("README.md", ["peers"]), ("docs/speed.md", BLOCKS)])

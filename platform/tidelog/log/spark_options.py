@@ -3,10 +3,13 @@
 Numbers and booleans are read as Java reads them for Spark's Kafka connector, with Java's messages.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 from tidelog.log.base.errors import InvalidConfigError, InvalidOptionError
-from tidelog.log.base.typed_values import Dialect, Flag, Problem, Whole, nearest, reason
+from tidelog.log.base.keys import FieldKey, KeyTable, KeyWords, fields_of, keys_of, names_of
+from tidelog.log.base.typed_values import Dialect, Flag, Problem, Text, nearest, reason
 from tidelog.log.storage.addresses import why_wrong
 from tidelog.log.storage.options import StoreOptions, store_options
 
@@ -14,47 +17,11 @@ LAKE = "lake"
 BOOTSTRAP_SERVERS = "kafka.bootstrap.servers"
 KAFKA_PREFIX = "kafka."
 STORE_PREFIX = "lake."
-
-# The names that the source and the sink take. One that the other side takes is no mistake: programs share options.
-SOURCE_OPTIONS = (
-    LAKE,
-    "subscribe",
-    "subscribePattern",
-    "assign",
-    "startingOffsets",
-    "endingOffsets",
-    "startingTimestamp",
-    "endingTimestamp",
-    "startingOffsetsByTimestamp",
-    "endingOffsetsByTimestamp",
-    "startingOffsetsByTimestampStrategy",
-    "failOnDataLoss",
-    "maxOffsetsPerTrigger",
-    "minOffsetsPerTrigger",
-    "maxTriggerDelay",
-    "minPartitions",
-    "maxRecordsPerPartition",
-    "includeHeaders",
-    "columns",
-    "groupIdPrefix",
-    "kafkaConsumer.pollTimeoutMs",
-    "fetchOffset.numRetries",
-    "fetchOffset.retryIntervalMs",
-)
-SINK_OPTIONS = (
-    LAKE,
-    "topic",
-    "includeTimestamp",
-    "acks",
-    "compression",
-    "partitioner",
-    "txnAppId",
-    "txnVersion",
-    "requestId",
+LAKE_OPTION: Final = FieldKey(
+    LAKE, Text(), "the address; `kafka.bootstrap.servers` may hold it too, or `TIDELOG_LAKE` in the environment"
 )
 # What Spark itself hands to every source and sink.
 _SPARKS_OWN = ("path", "paths", "checkpointLocation", "queryName")
-_KNOWN = {name.lower(): name for name in (*SOURCE_OPTIONS, *SINK_OPTIONS, *_SPARKS_OWN)}
 _NEAR = 0.7
 _NEARER = 0.85  # Kafka's clients have settings of similar names
 
@@ -62,7 +29,34 @@ _JAVA: Dialect = {
     Problem.NO_WHOLE_NUMBER: 'For input string: "{value}"',
     Problem.NO_FLAG: 'For input string: "{value}"',
 }
-_OPTION_MAP: Dialect = {Problem.NO_FLAG: "{value} is not a boolean string"}
+
+
+@dataclass(frozen=True)
+class OptionMapFlag(Flag):
+    """True or false, with the message of Spark's option maps (`CaseInsensitiveStringMap.getBoolean`)."""
+
+    def parse(self, value: Any) -> bool:
+        """Take the texts."""
+        if str(value).lower() not in self.words:
+            raise ValueError(f"{value} is not a boolean string")
+        return super().parse(value)
+
+
+class _JavaWords(KeyWords[FieldKey]):
+    """Java's messages, which name no option, and then the option that is wrong; a kind may have one of its own."""
+
+    def value(self, name: str, key: FieldKey, given: str) -> Any:  # noqa: ARG002
+        try:
+            return key.kind.parse(given)
+        except ValueError as e:
+            advice = f"Set option '{key.name}' to {key.kind.allowed}, without spaces."
+            raise InvalidOptionError(f"{reason(e, _JAVA)}. {advice}") from None
+
+    def refused(self, name: str, why: str) -> InvalidOptionError:  # noqa: ARG002
+        return InvalidOptionError(why)
+
+
+_WORDS: Final = _JavaWords()
 
 
 def lowered(options: Mapping[str, str]) -> dict[str, str]:
@@ -70,27 +64,22 @@ def lowered(options: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in options.items()}
 
 
-def integer(text: str, bits: int, option: str | None = None) -> int:
-    """The number that Java's `Integer.parseInt` (32 bits) or `Long.parseLong` (64 bits) reads, untrimmed.
+def read_options(options: Mapping[str, str], settings: type[Any], refused: Mapping[str, str]) -> dict[str, Any]:
+    """What the fields of a class of options have for those that are given; the first of an option's names counts.
 
-    Raises InvalidOptionError with Java's message, which names no option, and then the option that is wrong.
+    `options` and `refused`, {name: why}, have lower-case names; values are not trimmed. Raises InvalidOptionError.
     """
-    kind = Whole(bits=bits)
-    try:
-        return kind.parse(text)
-    except ValueError as e:
-        advice = f". Set option '{option}' to {kind.allowed}, without spaces." if option else ""
-        raise InvalidOptionError(f"{reason(e, _JAVA)}{advice}") from None
+    table = KeyTable(names_of(settings), _WORDS, refused.get)
+    names = [name for name in refused if name in options]
+    for key in keys_of(settings).values():
+        names += [name for name in (key.name, *key.aliases) if name.lower() in options][:1]
+    return fields_of(settings, table.read((name, options[name.lower()]) for name in names))
 
 
-def boolean(text: str, option: str) -> bool:
-    """`true` or `false` in any case, untrimmed. Raises InvalidOptionError with Scala's message and the option."""
-    return _boolean(text, _JAVA, option)
-
-
-def spark_boolean(text: str, option: str) -> bool:
-    """The same with the message of Spark's option maps (`CaseInsensitiveStringMap.getBoolean`)."""
-    return _boolean(text, _OPTION_MAP, option)
+def read_option(options: Mapping[str, str], key: FieldKey) -> Any:
+    """The value of an option, None without one. `options` have lower-case names. Raises InvalidOptionError."""
+    name = key.name.lower()
+    return _WORDS.value(name, key, options[name]) if name in options else None
 
 
 def lake_address(options: Mapping[str, str], environment_lake: str | None, missing: str) -> str:
@@ -118,16 +107,16 @@ def lake_store_options(options: Mapping[str, str]) -> StoreOptions:
         raise InvalidOptionError(str(e)) from None
 
 
-def unknown_options(options: Mapping[str, str]) -> list[str]:
+def unknown_options(options: Mapping[str, str], known: Iterable[FieldKey]) -> list[str]:
     """A warning for each option that neither side of Spark's Kafka connector, nor tidelog, nor Spark has a use for.
 
-    It names the known option that is nearest, where one is near: most often it is what was meant. Names that begin with
-    `kafka.` are `ignored_settings`, those with `lake.` are refused by `lake_store_options`.
+    `known`: the options of both sides, as programs share them. The warning names the one that is nearest, where one is
+    near: most often it is what was meant. Names that begin with `kafka.` are `ignored_settings`, those with `lake.` are
+    refused by `lake_store_options`.
     """
-    unknown = [
-        name for name in lowered(options) if name not in _KNOWN and not name.startswith((KAFKA_PREFIX, STORE_PREFIX))
-    ]
-    names = {**_KNOWN, BOOTSTRAP_SERVERS: BOOTSTRAP_SERVERS}
+    names = {name.lower(): name for name in (*(key.name for key in known), *_SPARKS_OWN, BOOTSTRAP_SERVERS)}
+    own = (KAFKA_PREFIX, STORE_PREFIX)
+    unknown = [name for name in lowered(options) if name not in names and not name.startswith(own)]
     return [f"Unknown option '{name}' is ignored.{_meant(name, names, _NEAR)}" for name in unknown]
 
 
@@ -162,12 +151,3 @@ def _checked_address(text: str, where: str) -> str:
     if why:
         raise InvalidOptionError(f"{where}: {why}")
     return address
-
-
-def _boolean(text: str, dialect: Dialect, option: str) -> bool:
-    kind = Flag()
-    try:
-        return kind.parse(text)
-    except ValueError as e:
-        why = reason(e, dialect)
-        raise InvalidOptionError(f"{why}. Set option '{option}' to {kind.allowed}, without spaces.") from None

@@ -1,20 +1,14 @@
 """The configuration of a client: confluent-kafka's keys, and those of a lake."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from tidelog.log.base import keys
-from tidelog.log.base.typed_values import listed, nearest
+from tidelog.log.base.typed_values import ReadBy, listed, nearest
 
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """What a key takes. `parse` raises `TypeError` and `ValueError`, whose texts go on after the key's name."""
-
-    allowed: str
-    parse: Callable[[Any], Any]
+# What follows reads values; what it says of wrong ones goes on after the key's name.
 
 
 def _text(value: Any) -> str:
@@ -57,10 +51,10 @@ def _authorities(value: Any) -> Any:
     return value
 
 
-_TEXT: Final = _Kind("a text", _text)
-_SECONDS: Final = _Kind("seconds, 0 or more", _number)
-_WHOLE: Final = _Kind("a whole number, 0 or more", lambda value: int(_number(value)))
-_ANY: Final = _Kind("any value", lambda value: value)
+_TEXT: Final = ReadBy("a text", _text)
+_SECONDS: Final = ReadBy("seconds, 0 or more", _number)
+_WHOLE: Final = ReadBy("a whole number, 0 or more", lambda value: int(_number(value)))
+_ANY: Final = ReadBy("any value", lambda value: value)
 # What they take goes by the first one (`tokens.py`).
 _BEARER: Final = {
     f"bearer.auth.{name}": keys.FieldKey(f"bearer.auth.{name}", _ANY, "how the client has tokens that it logs in by")
@@ -78,14 +72,14 @@ class HttpSettings:
     `ca`: a file or a folder of certificates; None: those of the machine; False: any certificate is taken.
     """
 
-    urls: tuple[str, ...] = keys.key("url", (), _Kind("addresses", _addresses), "the registry's, with commas between")
+    urls: tuple[str, ...] = keys.key("url", (), ReadBy("addresses", _addresses), "the registry's, with commas between")
     timeout_s: float = keys.key("timeout", 30.0, _SECONDS, "how long a request may take")
     user: tuple[str, str] | None = keys.key(
-        "basic.auth.user.info", None, _Kind("user:password", _user), "the user that logs in", secret=True
+        "basic.auth.user.info", None, ReadBy("user:password", _user), "the user that logs in", secret=True
     )
     proxy: str | None = keys.key("proxy", None, _TEXT, "a proxy's address")
     ca: str | bool | None = keys.key(
-        "ssl.ca.location", None, _Kind("a file, a folder, or False", _authorities), "the authorities that are trusted"
+        "ssl.ca.location", None, ReadBy("a file, a folder, or False", _authorities), "the authorities that are trusted"
     )
     certificate: str | None = keys.key("ssl.certificate.location", None, _TEXT, "a file of the client's certificate")
     key: str | None = keys.key("ssl.key.location", None, _TEXT, "a file of its private key")
@@ -123,7 +117,7 @@ class ClientSettings:
     http: HttpSettings | None = None
     lake: Any = keys.key("lake", None, _ANY, "the lake that has the schemas, opened or its address")  # noqa: RUF009
     topic: str = keys.key("topic", "_schemas", _TEXT, "the lake's topic of schemas")
-    capacity: int = keys.key("cache.capacity", 1000, _Kind("1 or more", _capacity), "how much is kept of each kind")
+    capacity: int = keys.key("cache.capacity", 1000, ReadBy("1 or more", _capacity), "how much is kept of each kind")
     latest_ttl_s: float | None = keys.key("cache.latest.ttl.sec", None, _SECONDS, "how long a newest version is kept")
 
     @classmethod

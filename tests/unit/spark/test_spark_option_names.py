@@ -7,10 +7,11 @@ import pytest
 
 from pyspark_tidelog import DefaultSource
 from tidelog.log.base.errors import InvalidOptionError
-from tidelog.log.spark_options import SINK_OPTIONS, SOURCE_OPTIONS, ignored_settings, unknown_options
+from tidelog.log.spark_options import ignored_settings, unknown_options
 from tidelog.sinks import options as sink_options
 from tidelog.sources import options as source_options
 
+OPTIONS = (*source_options.SOURCE_OPTIONS, *sink_options.SINK_OPTIONS)
 # Client settings of Kafka's whose names look like those that count here.
 KAFKAS_OWN = (
     "kafka.bootstrap.controllers",
@@ -40,21 +41,28 @@ KAFKAS_OWN = (
     ],
 )
 def test_a_misspelt_option_is_told_with_the_nearest(written: str, meant: str) -> None:
-    told = unknown_options({written: "x", "lake": "/l", "topic": "t"})
+    told = unknown_options({written: "x", "lake": "/l", "topic": "t"}, OPTIONS)
     assert told == [f"Unknown option '{written.lower()}' is ignored. Did you mean '{meant}'?"]
 
 
 def test_an_option_that_is_near_to_none_is_told_alone() -> None:
-    assert unknown_options({"colour": "red"}) == ["Unknown option 'colour' is ignored."]
+    assert unknown_options({"colour": "red"}, OPTIONS) == ["Unknown option 'colour' is ignored."]
 
 
 @pytest.mark.parametrize(
     "name",
-    [*SOURCE_OPTIONS, *SINK_OPTIONS, *KAFKAS_OWN, "checkpointLocation", "path", "lake.s3.region", "kafka.group.id"],
+    [
+        *(option.name for option in OPTIONS),
+        *KAFKAS_OWN,
+        "checkpointLocation",
+        "path",
+        "lake.s3.region",
+        "kafka.group.id",
+    ],
 )
 def test_no_known_option_is_misspelt(name: str) -> None:
     for written in (name, name.lower(), name.upper()):
-        assert unknown_options({written: "x"}) == []
+        assert unknown_options({written: "x"}, OPTIONS) == []
 
 
 @pytest.mark.parametrize("honoured", [source_options._HONOURED, sink_options._HONOURED])

@@ -7,7 +7,7 @@ librdkafka, Java, an object store.
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum, auto
@@ -267,6 +267,14 @@ class Text(_Plain):
         if self.in_line and any(category(one) == "Cc" for one in text):
             raise ValueError("it has a control character, such as a line's end or a tab")
         return text
+
+
+@dataclass(frozen=True)
+class ReadBy(Generic[T]):
+    """What a function makes of a value. `parse` raises ValueError, or an error that says all itself."""
+
+    allowed: str
+    parse: Callable[[Any], T]
 
 
 @dataclass(frozen=True)
