@@ -13,7 +13,7 @@ class TokenSettings:
     () accepts any. `scopes`: a token has all of them.
     """
 
-    jwks: str  # sasl.oauthbearer.jwks.endpoint.url
+    jwks: str = held("sasl.oauthbearer.jwks.endpoint.url")
     audiences: tuple[str, ...] = held("sasl.oauthbearer.expected.audience")
     issuer: str | None = held("sasl.oauthbearer.expected.issuer")
     sub_claim: str = held("sasl.oauthbearer.sub.claim.name")

@@ -1,15 +1,15 @@
 """A broker's settings, of its configuration file and of the environment, which comes first."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.settings import PLACES, BrokerSettings
-from tidelog.cli.serving.kafka_file import GivenSetting, Problems, TakenFile, take
+from tidelog.cli.serving.kafka_file import GivenSetting, Problems, TakenFile, no_setting, take
 from tidelog.cli.serving.listener_config import addresses_of, advertised_of, inter_broker_of, listeners_of
 from tidelog.commands.failures import UsageProblemError
-from tidelog.log.base.keys import keys_of
+from tidelog.log.base.keys import FieldKey, KeyTable, KeyWords, keys_of
 from tidelog.log.base.typed_values import listed, nearest
 from tidelog.log.config.broker_keys import BROKER_KEYS
 from tidelog.server.base.listeners import Address
@@ -18,10 +18,21 @@ from tidelog.server.base.listeners import Address
 DEFAULT_LISTENERS: Final = {"PLAINTEXT": ("127.0.0.1", 9092)}
 _PREFIX: Final = "TIDELOG_BROKER_"
 # {variable of the environment: key}: TIDELOG_BROKER_MAX_CONNECTIONS is max.connections.
-VARIABLES: Final = {_PREFIX + name.upper().replace(".", "_"): name for name in BROKER_KEYS}
+VARIABLES: Final = {_PREFIX + name.upper().replace(".", "_"): key for name, key in BROKER_KEYS.items()}
 _TOKENS: Final = "sasl.oauthbearer."
 
 Given = Mapping[str, GivenSetting]
+
+
+class _EnvironmentWords(KeyWords[FieldKey]):
+    def value(self, name: str, key: FieldKey, given: str) -> GivenSetting:  # noqa: ARG002
+        return GivenSetting(given, f"The environment has {name}")
+
+    def unknown(self, name: str, known: Iterable[str]) -> UsageProblemError:
+        return no_setting("The environment", name, nearest(name, known))
+
+
+_ENVIRONMENT: Final = KeyTable(VARIABLES, _EnvironmentWords())
 
 
 def given_by_file(config: Mapping[str, str], path: str) -> dict[str, GivenSetting]:
@@ -33,14 +44,12 @@ def given_by_file(config: Mapping[str, str], path: str) -> dict[str, GivenSettin
 
 def given_by_environment(environment: Mapping[str, str]) -> dict[str, GivenSetting]:
     """{setting: what the environment has}. Raises `UsageProblemError` for variables that are none."""
-    found, problems = {}, Problems()
+    found: dict[str, GivenSetting] = {}
+    problems = Problems()
     for variable, text in environment.items():
-        if variable in VARIABLES:
-            found[VARIABLES[variable]] = GivenSetting(text, f"The environment has {variable}")
-        elif variable.startswith(_PREFIX):
-            near = nearest(variable, VARIABLES)
-            advice = f"Do you mean {near}?" if near else "docs/brokers.md has all of them."
-            problems.add(f"The environment has {variable}, which is no setting of a broker. {advice}")
+        if variable.startswith(_PREFIX):
+            with problems.noted():
+                found |= _ENVIRONMENT.read([(variable, text)])
     problems.refuse()
     return found
 
@@ -120,10 +129,7 @@ def _super_users(texts: Mapping[str, str]) -> frozenset[str]:
 
 
 def _tokens(given: Given) -> TokenSettings | None:
-    address = f"{_TOKENS}jwks.endpoint.url"
-    if address not in given or not (keys := given[address].text.strip()):
-        if any(name.startswith(_TOKENS) for name in given):
-            raise UsageProblemError(f"Settings of {_TOKENS}* need {address}: the public keys of tokens.")
-        return None
     fields = {name: given[key.name].value(key) for name, key in keys_of(TokenSettings).items() if key.name in given}
-    return TokenSettings(keys, **fields)
+    if fields and not fields.get("jwks"):
+        raise UsageProblemError(f"Settings of {_TOKENS}* need {_TOKENS}jwks.endpoint.url: the public keys of tokens.")
+    return TokenSettings(**fields) if fields else None

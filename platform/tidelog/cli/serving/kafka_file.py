@@ -11,7 +11,7 @@ from tidelog.connect.config.providers import ConfigProviders
 from tidelog.connect.data.errors import ConnectError
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.base.keys import FieldKey
-from tidelog.log.base.typed_values import nearest
+from tidelog.log.base.typed_values import listed, nearest
 from tidelog.log.config.broker_keys import BROKER_KEYS, LISTENER_PREFIX, OF_LISTENERS
 from tidelog.log.config.kafka_brokers import PASSED_OVER
 from tidelog.log.config.topics_and_lakes import LakeConfig
@@ -76,6 +76,12 @@ class GivenSetting:
             return key.held(key.kind.parse(self.text.strip()))
         except ValueError as e:
             raise UsageProblemError(f"{self.said}={self.text!r}, and {key.name} is {key.kind.allowed}.") from e
+
+
+def no_setting(where: str, name: str, near: str | None) -> UsageProblemError:
+    """The error for a name that no setting of a broker has. `where`: what has it; `near`: what may be meant."""
+    advice = f"Do you mean {near}?" if near else "docs/brokers.md has all of them."
+    return UsageProblemError(f"{where} has {name}, which is no setting of a broker. {advice}")
 
 
 @dataclass(slots=True)
@@ -181,9 +187,8 @@ def _row(
         return row(KeyOutcome.PASSED_OVER, why)
     if bare in LakeConfig.ELSEWHERE:
         return row(KeyOutcome.WRONG, f"{path} has {key}, which is a topic's key. {LakeConfig.ELSEWHERE[bare]}")
-    near = nearest(bare, {*BROKER_KEYS, *LakeConfig.KEYS, *PASSED_OVER}, _ALIKE)
-    if near is not None:
-        return row(KeyOutcome.WRONG, f"{path} has {key}, which is no setting of a broker. Do you mean {near}?")
+    if near := nearest(bare, {*BROKER_KEYS, *LakeConfig.KEYS, *PASSED_OVER}, _ALIKE):
+        return row(KeyOutcome.WRONG, str(no_setting(path, key, near)))
     return row(KeyOutcome.PASSED_OVER, "neither Kafka nor tidelog has such a key: it may be a plugin's")
 
 
@@ -212,7 +217,7 @@ def _refusal(bare: str, text: str, path: str) -> str | None:
             f"{path} has {bare}={text.strip()}, whose rights would not hold here: ACLs of the lake do ('tidelog acl"
             " add'). Take the line out once they give each user its rights."
         )
-    if bare == "process.roles" and text.strip() and "broker" not in [one.strip() for one in text.split(",")]:
+    if bare == "process.roles" and text.strip() and "broker" not in listed(text):
         return (
             f"{path} has {bare}={text.strip()}: it is the file of a controller, of which a lake has none. Start the"
             " brokers by theirs."
@@ -223,23 +228,23 @@ def _refusal(bare: str, text: str, path: str) -> str | None:
 def _unheard(config: Mapping[str, str]) -> frozenset[str]:
     """Names of listeners that a file knows and this broker does not have: controllers', and those of other brokers."""
 
-    def listed(key: str, separator: str) -> set[str]:
-        return {one.partition(separator)[0].strip().upper() for one in config.get(key, "").split(",")} - {""}
+    def names(key: str, mark: str) -> set[str]:
+        return {one.partition(mark)[0].strip().upper() for one in listed(config.get(key, ""))} - {""}
 
     controllers = controller_names(config)
     if not config.get("listeners"):
         return frozenset(controllers)
-    return frozenset(controllers | (listed("listener.security.protocol.map", ":") - listed("listeners", "://")))
+    return frozenset(controllers | (names("listener.security.protocol.map", ":") - names("listeners", "://")))
 
 
 def _without(listeners: str, names: set[str]) -> str:
     """Those of the listeners that have none of these names."""
-    return ",".join(one for one in listeners.split(",") if one.partition("://")[0].strip().upper() not in names)
+    return ",".join(one for one in listed(listeners) if one.partition("://")[0].strip().upper() not in names)
 
 
 def controller_names(config: Mapping[str, Any]) -> set[str]:
     """The names of controllers' listeners, which brokers don't have."""
-    return {one.strip().upper() for one in config.get("controller.listener.names", "").split(",")} - {""}
+    return {name.upper() for name in listed(config.get("controller.listener.names", ""))}
 
 
 def named(key: str) -> str:
