@@ -1,10 +1,10 @@
 """Connectors of others that a configuration may name, and which of the worker's own comes nearest to each."""
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Final
 
 from tidelog.connect.spi.connectors import Connector
+from tidelog.log.base.typed_values import nearest
 
 _JDBC_SOURCE: Final = "JdbcSource"
 _JDBC_SINK: Final = "JdbcSinkConnector"
@@ -34,9 +34,9 @@ def nearest_to(wanted: str, known: Iterable[type[Connector]]) -> str:
         if found is not None and any(found[0] in {_last(full) for full in one.names} for one in plugins):
             return f" The nearest is {found[0]}: {found[1]}.{_AS_BEFORE}"
     names = {_last(full): one for one in plugins for full in one.names}
-    close = get_close_matches(_last(wanted), names, 1)
-    nearest = f" The nearest is {names[close[0]].names[0]}." if close else ""
-    return nearest + (_AS_BEFORE if wanted.startswith(_PACKAGE) else "")
+    close = nearest(_last(wanted), names)
+    said = f" The nearest is {names[close].names[0]}." if close else ""
+    return said + (_AS_BEFORE if wanted.startswith(_PACKAGE) else "")
 
 
 def _last(name: str) -> str:
