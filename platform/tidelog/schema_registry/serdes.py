@@ -18,6 +18,7 @@ from tidelog.schema_registry.framing import (
 )
 from tidelog.schema_registry.metadata import refuse_rules
 from tidelog.schema_registry.model import RegisteredSchema, Schema, SchemaReference
+from tidelog.schema_registry.settings import PropertyWords
 from tidelog.schema_registry.strategies import SubjectName, subject_name
 from tidelog.schemas.base.references import ReferencedVersion, texts_of
 
@@ -61,9 +62,8 @@ def configured(conf: Mapping[str, Any] | None, defaults: Mapping[str, Any]) -> d
         value = given.pop(key, nothing)
         if getattr(value, "value", value) != nothing:
             raise ValueError(f"{key} can't be {value!r}: {why}. Leave it out.")
-    unknown = sorted({*given} - {*defaults})
-    if unknown:
-        raise ValueError(f"Unrecognized properties: {', '.join(unknown)}. There are {', '.join(sorted(defaults))}.")
+    for name in sorted(given.keys() - defaults.keys()):
+        raise PropertyWords().unknown(name, defaults)
     found = {**defaults, **given}
     for key, default in defaults.items():
         if isinstance(default, bool) and not isinstance(found[key], bool):

@@ -130,7 +130,7 @@ class ClientSettings:
         return cls(None if table is _OF_LAKE else HttpSettings.of(values), **keys.fields_of(cls, values))
 
 
-class _Words(keys.KeyWords[keys.FieldKey]):
+class PropertyWords(keys.KeyWords[keys.FieldKey]):
     """confluent-kafka's words. A value of None leaves its key unset."""
 
     def value(self, name: str, key: keys.FieldKey, given: Any) -> Any:
@@ -153,10 +153,10 @@ class _Words(keys.KeyWords[keys.FieldKey]):
 
 _SERVERS: Final = keys.names_of(HttpSettings) | _BEARER
 KEYS: Final = _SERVERS | keys.names_of(ClientSettings)
-_OF_SERVER: Final = keys.KeyTable(KEYS, _Words())
+_OF_SERVER: Final = keys.KeyTable(KEYS, PropertyWords())
 _OF_LAKE: Final = keys.KeyTable(
     keys.names_of(ClientSettings),
-    _Words(),
+    PropertyWords(),
     dict.fromkeys(_SERVERS, "a client of a lake sends no requests").get,
 )
 
