@@ -12,7 +12,7 @@ from support.browsers import PHONE, visit
 from support.busy_lakes import PARTITIONS, busy_lake
 from support.console import running_console
 
-from tidelog.console.live.sampler import Sampler
+from tidelog.console.sampler import Sampler
 
 # Pages of docs/console.md: the picture's name, the route, the theme.
 PICTURES = (

@@ -154,7 +154,7 @@ def test_no_modules_import_each_other_in_a_circle():
         ("tidelog.retention.run", "from tidelog.operations.snapshots import LakeSnapshot"),
         ("tidelog.broker.admin.topics", "from tidelog.admin import topic_requests"),
         ("tidelog.connect.store.offsets", "def f():\n    from tidelog.admin.client import AdminClient"),
-        ("tidelog.console.upkeep.transactions", "from tidelog.admin.enums import ConfigSource"),
+        ("tidelog.console.transactions", "from tidelog.admin.enums import ConfigSource"),
         ("tidelog.clients.producer.producer", "import pyspark_tidelog"),
         ("tidelog.server.process.serving", "from tidelog.commands.options import Session"),
         ("tidelog.server.logins", "from tidelog.broker.base.settings import BrokerSettings"),

@@ -14,7 +14,7 @@ from tidelog.console.base.console import Console
 from tidelog.console.base.errors import ConsoleError
 from tidelog.console.guard import CSRF_HEADER, HEADERS, require_own_page, require_token
 from tidelog.console.routes import ROUTES
-from tidelog.console.sql.box import InvalidQueryError, NoSuchQueryError, TooManyQueriesError
+from tidelog.console.sql.sandbox import InvalidQueryError, NoSuchQueryError, TooManyQueriesError
 from tidelog.console.static import PageFiles
 from tidelog.log.base.errors import (
     GroupNotEmptyError,

@@ -6,7 +6,7 @@ from typing import Final
 
 from tidelog.console.app import ConsoleApp
 from tidelog.console.base.console import Console, ConsoleSettings
-from tidelog.console.live.sampler import Sampler
+from tidelog.console.sampler import Sampler
 from tidelog.log.lake import Lake
 from tidelog.operations.metric_families import MetricFamily, MetricRow, counter, gauge, read_rows
 from tidelog.server.base.listener_settings import TlsSettings

@@ -9,7 +9,7 @@ from support.waiting import eventually
 from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.model import Acl, AclFilter, AclOperation, AclPattern, AclPermission, AclResource
-from tidelog.console.sql.routes import ConsoleSql
+from tidelog.console.sql.queries import ConsoleSql
 from tidelog.log.lake import Lake
 from tidelog.server.logins import HttpAccess
 
@@ -106,12 +106,12 @@ def test_a_query_that_runs_ends(running, end, how):
     pytest.importorskip("duckdb")
     with running.client(ANN) as page:
         run = page.ok("POST", "/api/sql", {"query": ENDLESS})["id"]
-        box = running.server.console.part(ConsoleSql)
-        eventually(lambda: "orders" in box._runs[run].topics, "the query reads")
+        runs = running.server.console.part(ConsoleSql)._runs
+        eventually(lambda: "orders" in runs[run].topics, "the query reads")
         assert page.ok("GET", f"/api/sql/{run}")["state"] == "running"
-        process = box._runs[run].process
+        process = runs[run].process
         end(how)
-        assert eventually(lambda: box._runs[run].state != "running" and box._runs[run].state, "its end") == "failed"
+        assert eventually(lambda: runs[run].state != "running" and runs[run].state, "its end") == "failed"
         eventually(lambda: process.poll() is not None, "its process is gone")
         if how is acl_goes:
             assert "may not read any more" in page.ok("GET", f"/api/sql/{run}")["error"]

@@ -7,8 +7,8 @@ from support.console import running_console
 from support.passing_clock import PassingClock
 from support.waiting import eventually
 
-from tidelog.console.live.sampler import Sampler
-from tidelog.console.live.tails import Tails
+from tidelog.console.records.tails import Tails
+from tidelog.console.sampler import Sampler
 
 TOPICS = tuple(f"t{number}" for number in range(6))
 PAGES = (

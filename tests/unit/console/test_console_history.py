@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.console.live.figures import figures_of
-from tidelog.console.live.history import History
+from tidelog.console.figures import figures_of
+from tidelog.console.sampler import History
 from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.log.state.topic_state import Segment, TopicState
 

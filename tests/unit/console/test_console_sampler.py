@@ -3,7 +3,7 @@
 import pytest
 
 from tidelog.console.base.console import Console
-from tidelog.console.live.sampler import Sampler
+from tidelog.console.sampler import Sampler
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake

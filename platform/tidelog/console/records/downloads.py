@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from tidelog.cli.records.as_json import to_json_lines
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.records.paging import records_of
-from tidelog.console.records.reading import RecordView, offsets_at, partitions_of, topic_of
+from tidelog.console.records.requests import RecordView, offsets_at, partitions_of, topic_of
 from tidelog.log.delta.schema import RECORDS_WITH_HEADERS
 from tidelog.log.topic import Topic
 

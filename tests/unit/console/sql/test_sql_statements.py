@@ -14,7 +14,7 @@ secret_table = ["a variable of Python that DuckDB must not find"]
 
 
 class _Console:
-    """The other side of a query, in this process: what `SqlBox` does."""
+    """The other side of a query, in this process: what `SqlSandbox` does."""
 
     def __init__(self, lake, *readable):
         self.lake, self.readable = lake, readable

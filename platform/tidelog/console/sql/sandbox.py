@@ -117,7 +117,7 @@ class SqlRun:
         self.state, self.error, self.rows, self.columns, self.bytes = "failed", _GONE, [], [], 0
 
 
-class SqlBox:
+class SqlSandbox:
     """Runs queries. All methods may be called from many threads. Use it as a context manager, or call `close`."""
 
     def __init__(self, storage: Storage, clock: Clock, ids: Ids, limits: SqlLimits | None = None) -> None:

@@ -4,7 +4,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from tidelog.console.base.calls import ConsoleCall
-from tidelog.console.live.sampler import SERIES, Sampler
+from tidelog.console.sampler import SERIES, Sampler
 from tidelog.log.delta import layout
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.operations.rights import Right

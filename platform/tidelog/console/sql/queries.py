@@ -1,21 +1,20 @@
-"""Which requests are about SQL."""
+"""Requests for queries: begun, looked at, and cancelled."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
-from tidelog.console.base.calls import ConsoleCall, for_all
+from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.console import Console
 from tidelog.console.base.errors import bad
-from tidelog.console.sql.box import Readable, SqlBox
+from tidelog.console.sql.sandbox import Readable, SqlSandbox
 from tidelog.log.state.topic_state import TopicState
 from tidelog.operations.rights import Right
 from tidelog.server.logins import LoginRefusedError
-from tidelog.server.routes import Route
 
 
-class ConsoleSql(SqlBox):
+class ConsoleSql(SqlSandbox):
     """The console's queries."""
 
     def __init__(self, console: Console) -> None:
@@ -68,10 +67,3 @@ def cancel(call: ConsoleCall) -> Any:
 
 def _owner(call: ConsoleCall) -> str:
     return str(call.rights.client.principal)
-
-
-SQL_ROUTES: Final = (
-    Route("POST", "/api/sql", start, for_all, reads=True),
-    Route("GET", "/api/sql/{id}", look, for_all),
-    Route("DELETE", "/api/sql/{id}", cancel, for_all, reads=True),
-)

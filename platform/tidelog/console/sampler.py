@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidelog.console.base.console import Console
-from tidelog.console.live.figures import ConsoleTopic, alarms, committed_since, figures_of
-from tidelog.console.live.history import History
+from tidelog.console.figures import ConsoleTopic, alarms, committed_since, figures_of
 from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.storage.requests import Requests
 from tidelog.operations.groups import GroupLag, describe_group
@@ -17,6 +16,8 @@ from tidelog.operations.snapshots import SHARED_AGE_S, LakeSnapshot
 
 logger = logging.getLogger("tidelog.console")
 
+# Points that are kept. Where there would be more, every other one goes.
+POINTS: Final = 720
 # Between two snapshots: at least this on a local disk, and so much that they take a fiftieth of the time.
 STEP_S: Final = 2.0
 _SHARE: Final = 50
@@ -24,6 +25,62 @@ _SHARE: Final = 50
 _LATE_S: Final = 120.0
 _RATES: Final = ("records_in", "bytes_in", "records_out")
 SERIES: Final = (*_RATES, "lag", "entries", "files", "small_files", "records", "bytes", "alarms")
+
+
+class History:
+    """Series of numbers with one time axis. For one thread at a time.
+
+    `names`: of the series. `rates`: those of them that count up; they are given as what was added a second.
+    """
+
+    def __init__(self, names: Sequence[str], rates: Sequence[str] = (), points: int = POINTS) -> None:
+        self._rates = frozenset(rates)
+        self._points = points
+        self._every = 1  # of the points that are added, this one is kept
+        self._added = 0
+        self._times: list[int] = []
+        self._values: dict[str, list[float | None]] = {name: [] for name in names}
+
+    def add(self, at_ms: int, values: Mapping[str, float | None]) -> None:
+        """Add a point, later than the last one; what is not among `values` is not known."""
+        self._added += 1
+        if (self._added - 1) % self._every or (self._times and at_ms <= self._times[-1]):
+            return
+        self._times.append(at_ms)
+        for name, series in self._values.items():
+            series.append(values.get(name))
+        if len(self._times) > self._points:
+            self._every *= 2
+            self._times = self._times[::2]
+            self._values = {name: series[::2] for name, series in self._values.items()}
+
+    def shown(self) -> tuple[list[int], dict[str, list[float | None]]]:
+        """The times in ms, and the value of each series at each; None where it is not known."""
+        found = {
+            name: self._rate(series) if name in self._rates else list(series) for name, series in self._values.items()
+        }
+        return list(self._times), found
+
+    def last(self) -> dict[str, float | None]:
+        """The newest value of each series, None where it is not known."""
+        if not self._times:
+            return dict.fromkeys(self._values)
+        return {
+            name: (self._slope(len(series) - 1, series) if name in self._rates else series[-1])
+            for name, series in self._values.items()
+        }
+
+    def _rate(self, series: Sequence[float | None]) -> list[float | None]:
+        return [self._slope(at, series) for at in range(len(series))]
+
+    def _slope(self, at: int, series: Sequence[float | None]) -> float | None:
+        """What was added a second before a point; a count that fell began again."""
+        if not at:
+            return None
+        now, before = series[at], series[at - 1]
+        if now is None or before is None:
+            return None
+        return round(max(0.0, now - before) * 1000 / (self._times[at] - self._times[at - 1]), 3)
 
 
 @dataclass(frozen=True, slots=True)

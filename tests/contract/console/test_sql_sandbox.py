@@ -10,16 +10,16 @@ import orjson
 import pytest
 from support.waiting import eventually
 
-from tidelog.console.sql.box import (
+from tidelog.console.sql.pipe import FrameTooLargeError, receive
+from tidelog.console.sql.sandbox import (
     InvalidQueryError,
     NoSuchQueryError,
     Readable,
-    SqlBox,
     SqlLimits,
     SqlRun,
+    SqlSandbox,
     TooManyQueriesError,
 )
-from tidelog.console.sql.pipe import FrameTooLargeError, receive
 from tidelog.log.base.clock import SystemClock, SystemIds
 from tidelog.log.lake import Lake
 
@@ -38,37 +38,37 @@ def lake(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def box(lake):
-    with SqlBox(lake.storage, SystemClock(), SystemIds()) as box:
-        yield box
+def sandbox(lake):
+    with SqlSandbox(lake.storage, SystemClock(), SystemIds()) as sandbox:
+        yield sandbox
 
 
-def begun(box, lake, query, owner="User:ann", rows=None):
+def begun(sandbox, lake, query, owner="User:ann", rows=None):
     readable = Readable(lambda: ["orders"], lambda name: lake.peek(name) if name == "orders" else None)
-    return box.start(query, owner, readable, rows)
+    return sandbox.start(query, owner, readable, rows)
 
 
-def ended(box, lake, query, **given):
-    run = begun(box, lake, query, **given)
-    eventually(lambda: box.look(run, "User:ann")["state"] != "running", query)
-    return looked(box, run)
+def ended(sandbox, lake, query, **given):
+    run = begun(sandbox, lake, query, **given)
+    eventually(lambda: sandbox.look(run, "User:ann")["state"] != "running", query)
+    return looked(sandbox, run)
 
 
-def looked(box, run, offset=0):
-    found = box.look(run, "User:ann", offset)
+def looked(sandbox, run, offset=0):
+    found = sandbox.look(run, "User:ann", offset)
     return {**found, "rows": [orjson.loads(row) for row in found["rows"]]}
 
 
-def test_rows_of_a_topic(box, lake):
-    found = ended(box, lake, "SELECT count(*) AS n, min(partition), max(partition) FROM orders")
+def test_rows_of_a_topic(sandbox, lake):
+    found = ended(sandbox, lake, "SELECT count(*) AS n, min(partition), max(partition) FROM orders")
     assert (found["state"], found["rows"], found["error"]) == ("done", [["300", "0", "1"]], None)
     assert found["columns"][0] == {"name": "n", "type": "BIGINT"}
 
 
-def test_rows_by_pages(box, lake):
-    run = begun(box, lake, "SELECT range FROM range(100)", rows=10)
-    eventually(lambda: box.look(run, "User:ann")["state"] != "running", "its end")
-    found = looked(box, run, 8)
+def test_rows_by_pages(sandbox, lake):
+    run = begun(sandbox, lake, "SELECT range FROM range(100)", rows=10)
+    eventually(lambda: sandbox.look(run, "User:ann")["state"] != "running", "its end")
+    found = looked(sandbox, run, 8)
     assert (found["rows"], found["total"], found["truncated"]) == ([["8"], ["9"]], 10, True)
 
 
@@ -82,46 +82,46 @@ def test_rows_by_pages(box, lake):
         ("SELECT CAST('x' AS int)", "Could not convert"),
     ],
 )
-def test_what_fails_says_why_and_the_next_one_goes_on(box, lake, query, error):
-    found = ended(box, lake, query)
+def test_what_fails_says_why_and_the_next_one_goes_on(sandbox, lake, query, error):
+    found = ended(sandbox, lake, query)
     assert found["state"] == "failed"
     assert error in found["error"]
-    assert ended(box, lake, "SELECT 1")["rows"] == [["1"]]
+    assert ended(sandbox, lake, "SELECT 1")["rows"] == [["1"]]
 
 
 def test_a_query_that_takes_too_long_is_ended(lake):
-    with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(seconds=0.5)) as box:
-        found = ended(box, lake, ENDLESS)
+    with SqlSandbox(lake.storage, SystemClock(), SystemIds(), SqlLimits(seconds=0.5)) as sandbox:
+        found = ended(sandbox, lake, ENDLESS)
         assert (found["state"], found["error"]) == ("failed", "The query took more than 0.5 s. Select less.")
 
 
 def test_cancelled_or_closed_its_process_is_gone(lake):
-    box = SqlBox(lake.storage, SystemClock(), SystemIds())
-    first, second = begun(box, lake, ENDLESS), begun(box, lake, ENDLESS)
+    sandbox = SqlSandbox(lake.storage, SystemClock(), SystemIds())
+    first, second = begun(sandbox, lake, ENDLESS), begun(sandbox, lake, ENDLESS)
     processes = eventually(
-        lambda: (found := [box._runs[one].process for one in (first, second)]) and all(found) and found, "processes"
+        lambda: (found := [sandbox._runs[one].process for one in (first, second)]) and all(found) and found, "processes"
     )
-    box.cancel(first, "User:ann")
-    assert box.look(first, "User:ann")["state"] == "cancelled"
+    sandbox.cancel(first, "User:ann")
+    assert sandbox.look(first, "User:ann")["state"] == "cancelled"
     processes[0].wait()
-    box.close()
+    sandbox.close()
     assert all(process.returncode is not None for process in processes)
-    assert box.look(second, "User:ann")["state"] == "cancelled"
+    assert sandbox.look(second, "User:ann")["state"] == "cancelled"
     with pytest.raises(TooManyQueriesError):
-        begun(box, lake, "SELECT 1")
+        begun(sandbox, lake, "SELECT 1")
 
 
-def test_a_process_that_dies_is_a_failed_query(box, lake):
-    run = begun(box, lake, ENDLESS)
-    process = eventually(lambda: box._runs[run].process, "its process")
+def test_a_process_that_dies_is_a_failed_query(sandbox, lake):
+    run = begun(sandbox, lake, ENDLESS)
+    process = eventually(lambda: sandbox._runs[run].process, "its process")
     os.kill(process.pid, signal.SIGSEGV)
-    eventually(lambda: box.look(run, "User:ann")["state"] != "running", "its end")
-    assert "broke DuckDB" in box.look(run, "User:ann")["error"]
+    eventually(lambda: sandbox.look(run, "User:ann")["state"] != "running", "its end")
+    assert "broke DuckDB" in sandbox.look(run, "User:ann")["error"]
 
 
 def test_too_many_rows_are_cut_by_their_bytes(lake):
-    with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=100_000)) as box:
-        found = ended(box, lake, "SELECT repeat('x', 1000) FROM range(10000)")
+    with SqlSandbox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=100_000)) as sandbox:
+        found = ended(sandbox, lake, "SELECT repeat('x', 1000) FROM range(10000)")
         assert (found["state"], found["truncated"]) == ("done", True)
         assert 0 < sum(len(row[0]) for row in found["rows"]) <= 100_000
 
@@ -139,55 +139,55 @@ def test_too_many_rows_are_cut_by_their_bytes(lake):
     ids=["nulls", "empty", "numbers", "control characters", "quotes", "umlauts"],
 )
 def test_results_are_bounded_by_what_is_sent_and_held_of_them(lake, columns):
-    with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=100_000)) as box:
-        found = ended(box, lake, f"SELECT {columns} FROM range(10000)")
+    with SqlSandbox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=100_000)) as sandbox:
+        found = ended(sandbox, lake, f"SELECT {columns} FROM range(10000)")
         assert (found["state"], found["truncated"]) == ("done", True)
         assert 50_000 < len(orjson.dumps(found["rows"])) <= 100_000
-        (run,) = box._runs.values()
+        (run,) = sandbox._runs.values()
         assert all(isinstance(row, bytes) for row in run.rows)
         assert run.bytes <= 100_000
 
 
 def test_columns_that_are_too_many_are_refused(lake):
-    with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=100_000)) as box:
-        found = ended(box, lake, "SELECT " + ",".join(["NULL"] * 10_000))
+    with SqlSandbox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=100_000)) as sandbox:
+        found = ended(sandbox, lake, "SELECT " + ",".join(["NULL"] * 10_000))
         assert (found["state"], found["rows"]) == ("failed", [])
         assert "10000 columns" in found["error"]
 
 
 def test_results_that_are_kept_are_bounded_together(lake):
     limits = SqlLimits(result=100_000, kept=250_000)
-    with SqlBox(lake.storage, SystemClock(), SystemIds(), limits) as box:
+    with SqlSandbox(lake.storage, SystemClock(), SystemIds(), limits) as sandbox:
         runs = []
         for _ in range(5):
-            runs.append(begun(box, lake, "SELECT repeat('x', 1000) FROM range(10000)"))
-            eventually(lambda: box.look(runs[-1], "User:ann")["state"] == "done", "its end")
-            assert sum(run.bytes for run in box._runs.values()) <= 350_000
-        assert len(looked(box, runs[-1])["rows"]) > 50
+            runs.append(begun(sandbox, lake, "SELECT repeat('x', 1000) FROM range(10000)"))
+            eventually(lambda: sandbox.look(runs[-1], "User:ann")["state"] == "done", "its end")
+            assert sum(run.bytes for run in sandbox._runs.values()) <= 350_000
+        assert len(looked(sandbox, runs[-1])["rows"]) > 50
         with pytest.raises(NoSuchQueryError):
-            box.look(runs[0], "User:ann")
+            sandbox.look(runs[0], "User:ann")
 
 
 def test_a_process_that_has_gone_wild_is_not_listened_to(lake):
     """What it claims to send is not held, and neither is what it sends."""
-    with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=1_000)) as box:
+    with SqlSandbox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=1_000)) as sandbox:
         run = SqlRun("1", "User:ann", 0.0, Readable(list, lambda _: None))
-        box._take(run, {"rows": [["x" * 100]] * 100}, 10_000)
+        sandbox._take(run, {"rows": [["x" * 100]] * 100}, 10_000)
         assert (run.state, run.truncated, len(run.rows)) == ("done", True, 9)
     with pytest.raises(FrameTooLargeError):
         receive(io.BytesIO(b"\x7f\xff\xff\xff"), 1_000)
 
 
 def test_only_so_many_run_at_once(lake):
-    with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(at_once=1)) as box:
-        begun(box, lake, ENDLESS)
+    with SqlSandbox(lake.storage, SystemClock(), SystemIds(), SqlLimits(at_once=1)) as sandbox:
+        begun(sandbox, lake, ENDLESS)
         with pytest.raises(TooManyQueriesError, match="1 queries run already"):
-            begun(box, lake, "SELECT 1")
+            begun(sandbox, lake, "SELECT 1")
 
 
-def test_others_do_not_see_a_query(box, lake):
-    run = begun(box, lake, "SELECT 1")
-    for call in (box.look, box.cancel):
+def test_others_do_not_see_a_query(sandbox, lake):
+    run = begun(sandbox, lake, "SELECT 1")
+    for call in (sandbox.look, sandbox.cancel):
         with pytest.raises(NoSuchQueryError):
             call(run, "User:bob")
 
@@ -196,9 +196,9 @@ NO_QUERIES = [("", None), ("  ", None), ("SELECT 1" + " " * 100_000, None), ("SE
 
 
 @pytest.mark.parametrize(("query", "rows"), NO_QUERIES)
-def test_what_is_no_query(box, lake, query, rows):
+def test_what_is_no_query(sandbox, lake, query, rows):
     with pytest.raises(InvalidQueryError):
-        begun(box, lake, query, rows=rows)
+        begun(sandbox, lake, query, rows=rows)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")

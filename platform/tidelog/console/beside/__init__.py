@@ -1,1 +1,0 @@
-"""tidelog.console.beside: what runs beside a lake: brokers, schemas, connectors, mirrors."""

@@ -1,1 +1,0 @@
-"""tidelog.console.groups: consumer groups, their lag, and resets of their offsets."""

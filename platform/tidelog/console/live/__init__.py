@@ -1,1 +1,0 @@
-"""tidelog.console.live: what changes while a page looks: rates, histories, new records."""

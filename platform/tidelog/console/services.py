@@ -1,0 +1,130 @@
+"""What runs beside a lake: brokers, the schemas of a registry, connectors, mirrors."""
+
+from dataclasses import asdict
+from typing import Any, Final
+
+from tidelog.console.base.calls import ConsoleCall
+from tidelog.console.base.console import Console
+from tidelog.console.base.errors import ConsoleError
+from tidelog.log.base.errors import TidelogError
+from tidelog.operations.connector_statuses import RunStatus
+from tidelog.operations.connectors import ConnectorDescription, connectors_of
+from tidelog.operations.mirrors import lag_ms, read_status
+from tidelog.registry.api.rights import ApiRights
+from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.records import SubjectVersion
+
+# What is shown of a connector's configuration: the rest may be passwords.
+_SHOWN: Final = ("connector.class", "tasks.max", "topics", "topics.regex", "topic.prefix", "topic")
+_CHARACTERS: Final = 4_000
+
+
+def brokers(call: ConsoleCall) -> Any:
+    """The brokers that run or drain, by id."""
+    return {
+        "brokers": [
+            {
+                "id": broker.id,
+                "state": broker.state.value,
+                "rack": broker.rack,
+                "started_ms": broker.started_ms,
+                "listeners": [{"name": at.name, "host": at.host, "port": at.port} for at in broker.listeners],
+            }
+            for broker in call.console.snapshot().cluster.live
+        ]
+    }
+
+
+def mirrors(call: ConsoleCall) -> Any:
+    """The mirror that keeps this lake, as it said last: a lake follows one source, and may be copied from Kafka."""
+    lake = call.console.lake
+    status, follows, now_ms = read_status(lake.storage), lake.follows(), lake.clock.now_ms()
+    if status is None:
+        return {"follows": None if follows is None else follows.source, "mirrors": []}
+    said = asdict(status) | {"lag_ms": lag_ms(status, now_ms), "age_ms": max(0, now_ms - status.now_ms)}
+    return {"follows": None if follows is None else follows.source, "mirrors": [said]}
+
+
+class ConsoleRegistry(RegistryLog):
+    """The registry's state, read by the console; it needs no registry to run."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console.lake)
+
+    def close(self) -> None:
+        """Nothing: it has no thread."""
+
+
+def schemas(call: ConsoleCall) -> Any:
+    """The subjects that the client sees, each with its newest version."""
+    rights = ApiRights(call.client)
+
+    def at(state: RegistryState) -> list[dict[str, Any]]:
+        rows = []
+        for subject in state.subjects(":*:"):
+            versions = state.versions(subject) if rights.sees(subject) else []
+            if versions:
+                newest = versions[-1]
+                row = {"subject": subject, "versions": len(versions), "version": newest.version, "id": newest.id}
+                rows.append(row | {"type": newest.schema.kind.value, "at_ms": newest.at_ms})
+        return rows
+
+    return {"subjects": call.console.part(ConsoleRegistry).look(at)}
+
+
+def subject(call: ConsoleCall) -> Any:
+    """One subject: all its versions, and their texts."""
+    name = call.variables["subject"]
+    found = call.console.part(ConsoleRegistry).look(lambda state: list(state.versions(name)))
+    if not found or not ApiRights(call.client).sees(name):  # the same for what is there and what is not
+        raise ConsoleError(404, f"There is no subject '{name}'.")
+    return {"subject": name, "versions": [_version(one) for one in reversed(found)]}
+
+
+def _version(one: SubjectVersion) -> dict[str, Any]:
+    references = [{"name": r.name, "subject": r.subject, "version": r.version} for r in one.schema.references]
+    return {
+        "version": one.version,
+        "id": one.id,
+        "type": one.schema.kind.value,
+        "schema": one.schema.text,
+        "references": references,
+        "at_ms": one.at_ms,
+    }
+
+
+class ConsoleConnectors:
+    """The connectors of the lake, whose topics it follows."""
+
+    def __init__(self, console: Console) -> None:
+        self.connectors = connectors_of(console.lake)
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def connectors(call: ConsoleCall) -> Any:
+    """Connectors with their tasks and states. Of configurations only what names topics and classes."""
+    try:
+        found = call.console.part(ConsoleConnectors).connectors.describe()
+    except TidelogError as error:
+        return {"connectors": [], "problem": str(error)}
+    return {"connectors": [_row(connector) for connector in found], "problem": ""}
+
+
+def _row(connector: ConnectorDescription) -> dict[str, Any]:
+    return {
+        "name": connector.name,
+        "state": str(connector.status.state),
+        "target": str(connector.target),
+        "worker_id": connector.status.worker_id,
+        "trace": _trace(connector.status),
+        "config": {key: connector.config[key] for key in _SHOWN if key in connector.config},
+        "tasks": [task.as_json() | {"trace": _trace(task)} for task in connector.tasks],
+        "topics": connector.topics,
+    }
+
+
+def _trace(status: RunStatus) -> str:
+    return (status.trace or "")[:_CHARACTERS]

@@ -1,1 +1,0 @@
-"""tidelog.console.topics: the overview, and topics: listed, created, changed, deleted."""

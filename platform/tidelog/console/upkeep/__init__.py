@@ -1,1 +1,0 @@
-"""tidelog.console.upkeep: transactions, producers, maintenance, checks and the doctor."""
