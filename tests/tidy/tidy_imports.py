@@ -26,10 +26,10 @@ LAYERS: tuple[frozenset[str], ...] = (
     ),
 )
 # The floors of `tidelog.log`, from the ground up: a folder imports those below it. `lake` and `topic`, where a
-# program begins, import all up to "folds", and the two engines import them.
+# program begins, import all up to "appends", and the two engines import them.
 FLOORS = (
     "base", "delta", "storage", "state", "checkpoints", "config", "typed", "records", "segments", "rules",
-    "door", "upkeep", "rows", "folds", "", "group_commit", "follow",
+    "door", "upkeep", "rows", "folds", "appends", "", "group_commit", "follow",
 )  # fmt: skip
 # What faces speak by: none of it is known where all faces ask.
 FACES_LIBRARIES = frozenset(

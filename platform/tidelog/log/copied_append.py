@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidelog.log.appends.topic_handle import TopicHandle
+from tidelog.log.base.clock import Ids
 from tidelog.log.base.errors import InvalidRecordError, OutcomeUnknownError, TidelogError
 from tidelog.log.delta import layout
-from tidelog.log.lake import Lake
 from tidelog.log.rules.appends import Ranges
 from tidelog.log.rules.copies import StagedRun, copied_to, decide_copy
 from tidelog.log.rules.topics import Outcome, require_topic
@@ -18,7 +19,6 @@ from tidelog.log.segments.staging import Target
 from tidelog.log.segments.writer import SegmentWriter, Staged, write_small_segment
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.orphans import discard
-from tidelog.log.topic import Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,11 @@ class CopiedRun:
 
 
 class CopiedTopic:
-    """A topic of a lake that is a copy of another log's, opened under the id that it has now. For one thread."""
+    """A topic that is a copy of another log's. For one thread."""
 
-    def __init__(self, lake: Lake, name: str) -> None:
-        self._lake = lake
-        self._name = name
-        self._topic: Topic = lake.topic(name)
-        self._state = partial(lake.log(name).door.refresh)
+    def __init__(self, topic: TopicHandle, ids: Ids) -> None:
+        self._topic = topic
+        self._ids = ids
 
     def positions(self) -> dict[int, int | None]:
         """How far each partition is copied: its end, None for one that is new.
@@ -51,14 +49,12 @@ class CopiedTopic:
         Raises `NotACopyError` for one that has records of its own, `UnknownTopicError`, `TopicChangedError`.
         """
         state = self._state()
-        self._require(state)
-        return {p: copied_to(state, self._name, p) for p in range(state.partitions)}
+        return {p: copied_to(state, self._topic.name, p) for p in range(state.partitions)}
 
     def position(self, partition: int) -> int | None:
         """How far one partition is copied. Raises as `positions`."""
         state = self._state()
-        self._require(state)
-        return copied_to(state, self._name, partition)
+        return copied_to(state, self._topic.name, partition)
 
     def append(self, runs: Sequence[CopiedRun]) -> Ranges:
         """Append runs, one for each partition, as one entry: all or none; they survive a power loss then.
@@ -66,7 +62,7 @@ class CopiedTopic:
         Raises `NotACopyError`, `CopyPositionError` when another process copies to the topic, too, `TopicChangedError`,
         `StorageError`, `OutcomeUnknownError`: then `positions` say whether it was appended.
         """
-        self._require(self._state())
+        self._state()
         target = self._topic.target()
         staged: list[StagedRun] = []
         try:
@@ -75,19 +71,24 @@ class CopiedTopic:
         except OutcomeUnknownError:
             raise
         except TidelogError:
-            discard(self._lake.storage, [f"{target.folder}/{one.staged.path}" for one in staged if one.staged])
+            discard(self._topic.storage, [f"{target.folder}/{one.staged.path}" for one in staged if one.staged])
             raise
 
     def _decide(self, staged: Sequence[StagedRun], state: TopicState, now_ms: int, _: bool) -> Outcome[Ranges]:
         self._require(state)
-        return decide_copy(state, self._name, self._topic.id, staged, now_ms=now_ms)
+        return decide_copy(state, self._topic.name, self._topic.id, staged, now_ms=now_ms)
+
+    def _state(self) -> TopicState:
+        state = self._topic.state()
+        self._require(state)
+        return state
 
     def _require(self, state: TopicState) -> None:
-        require_topic(state, self._name, self._topic.id)
+        require_topic(state, self._topic.name, self._topic.id)
         if self._topic.typing() is not None:
             raise InvalidRecordError(
-                f"Topic '{self._name}' has columns for its values (value.columns), and records are copied as they are:"
-                " copy them to a topic without, which may get columns once the copy has ended."
+                f"Topic '{self._topic.name}' has columns for its values (value.columns), and records are copied as they"
+                " are: copy them to a topic without, which may get columns once the copy has ended."
             )
 
     def _stage(self, run: CopiedRun, target: Target) -> StagedRun:
@@ -98,10 +99,10 @@ class CopiedTopic:
         high = int(run.offsets[-1]) if count else run.base
         if low < run.base or high >= run.end or (count > 1 and (np.diff(run.offsets) <= 0).any()):
             raise InvalidRecordError(
-                f"Records to be copied to topic '{self._name}', partition {run.partition}, have offsets from {low} to"
-                f" {high}, which don't rise within {run.base} to {run.end}."
+                f"Records to be copied to topic '{self._topic.name}', partition {run.partition}, have offsets from"
+                f" {low} to {high}, which don't rise within {run.base} to {run.end}."
             )
-        path = layout.segment_path(run.partition, target.version, self._lake.ids.new())
+        path = layout.segment_path(run.partition, target.version, self._ids.new())
         if count == run.end - run.base:
             small = write_small_segment(run.records, target.codec)
             data, low_ms, high_ms = small.data, small.min_timestamp_ms, small.max_timestamp_ms
@@ -110,6 +111,6 @@ class CopiedTopic:
             writer.write(run.records, run.offsets - run.base)
             writer.close()
             data, low_ms, high_ms = writer.data, writer.min_timestamp_ms, writer.max_timestamp_ms
-        self._lake.storage.put(f"{target.folder}/{path}", data)
+        self._topic.storage.put(f"{target.folder}/{path}", data)
         segment = Staged(run.partition, path, count, len(data), low_ms, high_ms, target.version, target.topic_id)
         return StagedRun(run.partition, run.base, run.end, segment, low, high)

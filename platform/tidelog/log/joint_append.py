@@ -6,6 +6,7 @@ from hashlib import blake2b
 
 import orjson
 
+from tidelog.log.appends.topic_handle import TopicHandle
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import MissingSegmentError, TidelogError
 from tidelog.log.delta.actions import Metadata
@@ -14,8 +15,6 @@ from tidelog.log.rules.appends import UnsettledRequestError
 from tidelog.log.rules.joint_appends import AppendPart, PartAnswer, decide_joint_append
 from tidelog.log.rules.topics import Outcome
 from tidelog.log.state.topic_state import TopicState
-from tidelog.log.storage.port import Storage
-from tidelog.log.topic import Topic
 
 
 def configuration_digest(metadata: Metadata | None) -> str:
@@ -30,9 +29,8 @@ def configuration_digest(metadata: Metadata | None) -> str:
 class JointAppend:
     """Makes the joint entries of one topic. `topic` has the topic's id; any number of threads."""
 
-    def __init__(self, topic: Topic, storage: Storage, clock: Clock) -> None:
+    def __init__(self, topic: TopicHandle, clock: Clock) -> None:
         self._topic = topic
-        self._storage = storage
         self._clock = clock
         self._digest: tuple[Metadata | None, str] = (None, "")
 
@@ -97,4 +95,4 @@ class JointAppend:
         """What an entry up to `head` gave the part, as the log's kept entries tell it. Raises as `find_answer`."""
         known = min(segment.known_version for segment in part.segments)
         after = max(known, -1 if part.new_until is None else part.new_until)
-        return find_answer(self._storage, self._clock, self._topic.folder, "", part.segments, after, head)
+        return find_answer(self._topic.storage, self._clock, self._topic.folder, "", part.segments, after, head)

@@ -45,7 +45,7 @@ def expected(offsets: Sequence[int], kind: int = 0) -> list[tuple[int, bytes | N
 def test_what_is_copied_is_read_at_its_offsets() -> None:
     lake, _, _ = memory_lake()
     lake.create_topic("t", partitions=2)
-    topic = CopiedTopic(lake, "t")
+    topic = CopiedTopic(lake.topic("t"), lake.ids)
     assert topic.positions() == {0: None, 1: None}
     sparse = [7001, 7004, 7005, 7300]
     topic.append([copied_run(0, 7000, 7301, sparse, kind=1), copied_run(1, 0, 3, [0, 1, 2])])
@@ -64,7 +64,7 @@ def test_what_is_copied_is_read_at_its_offsets() -> None:
 def test_merging_keeps_the_offsets_of_a_copy() -> None:
     lake, _, clock = memory_lake()
     lake.create_topic("t")
-    topic = CopiedTopic(lake, "t")
+    topic = CopiedTopic(lake.topic("t"), lake.ids)
     wanted = []
     for base in range(500, 600, 10):
         topic.append([copied_run(0, base, base + 10, [base + 1, base + 7])])
@@ -81,7 +81,7 @@ def test_merging_keeps_the_offsets_of_a_copy() -> None:
 def test_producers_go_on_where_a_copy_ended_and_the_copy_does_not() -> None:
     lake, _, _ = memory_lake()
     lake.create_topic("t")
-    topic = CopiedTopic(lake, "t")
+    topic = CopiedTopic(lake.topic("t"), lake.ids)
     topic.append([copied_run(0, 40, 50, [41])])
     assert lake.topic("t").append(values("own")) == {0: (50, 51)}
     with pytest.raises(Exception, match="was a copy up to offset 50, and got others"):
@@ -92,13 +92,13 @@ def test_producers_go_on_where_a_copy_ended_and_the_copy_does_not() -> None:
 def test_a_topic_of_another_life_gets_nothing() -> None:
     lake, _, _ = memory_lake()
     lake.create_topic("t")
-    topic = CopiedTopic(lake, "t")
+    topic = CopiedTopic(lake.topic("t"), lake.ids)
     topic.append([copied_run(0, 40, 50, [41])])
     lake.delete_topic("t")
     lake.create_topic("t")
     with pytest.raises(TopicChangedError):
         topic.append([copied_run(0, 50, 51, [50])])
-    assert CopiedTopic(lake, "t").positions() == {0: None}
+    assert CopiedTopic(lake.topic("t"), lake.ids).positions() == {0: None}
 
 
 @pytest.mark.parametrize("offsets", [[3, 3], [4, 3], [1, 3], [3, 9]])
@@ -106,5 +106,5 @@ def test_offsets_outside_of_a_run_are_refused(offsets: list[int]) -> None:
     lake, _, _ = memory_lake()
     lake.create_topic("t")
     with pytest.raises(InvalidRecordError, match="which don't rise within 2 to 9"):
-        CopiedTopic(lake, "t").append([copied_run(0, 2, 9, offsets)])
+        CopiedTopic(lake.topic("t"), lake.ids).append([copied_run(0, 2, 9, offsets)])
     assert lake.offsets("t") == {0: (0, 0)}

@@ -26,7 +26,7 @@ def made() -> tuple[Lake, FaultyStorage, FakeClock]:
 
 
 def joint(lake: Lake) -> JointAppend:
-    return JointAppend(lake.topic("t"), lake.storage, lake.clock)
+    return JointAppend(lake.topic("t"), lake.clock)
 
 
 def staged(lake: Lake, *texts: str, partition: int = 0, acks: int = -1) -> AppendPart:

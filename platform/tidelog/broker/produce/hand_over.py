@@ -99,7 +99,6 @@ class HandOvers:
             context = self._context
             entries = JointEntries(
                 partial(self._open_topic, name, topic_id),
-                context.lake.storage,
                 context.clock,
                 self._start,
                 self._within_s,

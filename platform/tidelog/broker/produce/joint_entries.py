@@ -15,7 +15,6 @@ from tidelog.log.group_commit.handing_over import HandedOver
 from tidelog.log.joint_append import JointAppend
 from tidelog.log.rules.appends import Ranges
 from tidelog.log.rules.joint_appends import AppendPart, PartAnswer
-from tidelog.log.storage.port import Storage
 from tidelog.log.topic import Topic
 
 logger = logging.getLogger(__name__)
@@ -33,13 +32,11 @@ class JointEntries:
     def __init__(
         self,
         open_topic: Callable[[], Topic],
-        storage: Storage,
         clock: Clock,
         start: Callable[[Callable[[], None]], None],
         within_s: float,
     ) -> None:
         self._open_topic = open_topic
-        self._storage = storage
         self._clock = clock
         self._start = start
         self._within_s = within_s
@@ -112,5 +109,5 @@ class JointEntries:
 
     def _joint_append(self) -> JointAppend:
         if self._joint is None:
-            self._joint = JointAppend(self._open_topic(), self._storage, self._clock)
+            self._joint = JointAppend(self._open_topic(), self._clock)
         return self._joint

@@ -121,7 +121,7 @@ class KafkaTopics:
             topic_id = self.lake.create_topic(name, topic.partitions, config.values).id
         else:
             topic_id = state.topic_id
-            CopiedTopic(self.lake, name).positions()  # a topic that is no copy is left as it is
+            CopiedTopic(self.lake.topic(name), self.lake.ids).positions()  # a topic that is no copy is left as it is
             changes = config_changes(topic, config.values, state.overrides)
             grown = topic.partitions if topic.partitions != state.partitions else None
             if changes or grown:
@@ -131,7 +131,7 @@ class KafkaTopics:
             note_origin(self.lake.storage, name, origin)
             self._noted[name] = origin
         if name not in self._open:
-            self._open[name] = CopiedTopic(self.lake, name)
+            self._open[name] = CopiedTopic(self.lake.topic(name), self.lake.ids)
         return {(name, p): at for p, at in self._open[name].positions().items()}
 
     def _begin(self, new: set[Place]) -> None:

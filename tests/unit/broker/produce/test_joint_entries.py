@@ -23,9 +23,7 @@ class World:
         self.lake.create_topic("t", 2)
         self.other = open_lake(self.storage.inner, clock)
         self.begun: list[Any] = []
-        self.entries = JointEntries(
-            lambda: self.lake.topic("t"), self.lake.storage, clock, self.begun.append, within_s=2.0
-        )
+        self.entries = JointEntries(lambda: self.lake.topic("t"), clock, self.begun.append, within_s=2.0)
 
     def part(self, *texts: str) -> AppendPart:
         topic = self.other.topic("t")
@@ -95,7 +93,7 @@ def test_a_topic_that_is_gone_refuses_and_a_fault_leaves_in_doubt(world: World, 
     def gone() -> Any:
         raise UnknownTopicError("gone")
 
-    entries = JointEntries(gone, world.lake.storage, world.lake.clock, world.begun.append, 2.0)
+    entries = JointEntries(gone, world.lake.clock, world.begun.append, 2.0)
     answer = entries.add(world.part("a"))
     world.run()
     assert isinstance(answer.exception(0), UnknownTopicError)
@@ -126,7 +124,7 @@ def test_many_threads_lose_no_part() -> None:
             threads.append(thread)
         thread.start()
 
-    entries = JointEntries(lambda: world.lake.topic("t"), world.lake.storage, world.lake.clock, start, 60.0)
+    entries = JointEntries(lambda: world.lake.topic("t"), world.lake.clock, start, 60.0)
     parts = [[world.part(f"{n}.{i}") for i in range(10)] for n in range(4)]
 
     def bring(own: list[AppendPart]) -> None:

@@ -23,7 +23,7 @@ class Elsewhere:
     def __init__(self, lake: Lake) -> None:
         self.handed: list[tuple[AppendPart, Future[Ranges]]] = []
         self.here: list[AppendPart] = []
-        self._joint = JointAppend(lake.topic("t"), lake.storage, lake.clock)
+        self._joint = JointAppend(lake.topic("t"), lake.clock)
         self.digest = self._joint.digest
 
     def __call__(self, topic: Any, part: AppendPart, *, here: bool, timeout_s: float) -> Ranges:
@@ -49,7 +49,7 @@ def begun(*requests: Any, **config: str) -> tuple[Lake, Any, Elsewhere, PendingE
     other = open_lake(storage.inner, clock)
 
     def commit(part: AppendPart) -> Any:
-        joint = JointAppend(other.topic("t"), other.storage, other.clock)
+        joint = JointAppend(other.topic("t"), other.clock)
         return joint.commit([part.repeated()])[0]
 
     return lake, clock, elsewhere, entry, commit
