@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
+from tidelog.log.appends.staged import StagedAppend, append_staged
 from tidelog.log.base.errors import InvalidConfigError, OutcomeUnknownError, TopicChangedError, TopicExistsError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.folds.compacted import CompactedFold, TopicFold
@@ -20,7 +21,6 @@ from tidelog.log.rules.appends import (
 )
 from tidelog.log.rules.topics import Outcome
 from tidelog.log.segments.staging import stage_records
-from tidelog.log.staged_append import StagedAppend, append_staged
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from tidelog.log.appends.staged import StagedAppend, append_staged
 from tidelog.log.base.errors import UnknownPartitionError
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta.actions import Metadata
@@ -38,7 +39,6 @@ from tidelog.log.segments import fetch
 from tidelog.log.segments.restage import restage
 from tidelog.log.segments.staging import Stager, Target, stage_records
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS, Staged
-from tidelog.log.staged_append import StagedAppend, append_staged
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.topic_growth import Growth

@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
+from tidelog.log.appends.joint import JointAppend
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import OutcomeUnknownError, TidelogError
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.group_commit.handing_over import HandedOver
-from tidelog.log.joint_append import JointAppend
 from tidelog.log.rules.appends import Ranges
 from tidelog.log.rules.joint_appends import AppendPart, PartAnswer
 from tidelog.log.topic import Topic

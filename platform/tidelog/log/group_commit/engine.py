@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from tidelog.log.appends.staged import STAGE_AGAIN, StagedAppend, append_staged
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
     DeliveryTimeoutError,
@@ -43,7 +44,6 @@ from tidelog.log.rules.appends import ConfigurationChangedError, Ranges
 from tidelog.log.rules.joint_appends import AppendPart
 from tidelog.log.rules.sequences import ProducerBatch, Sequences
 from tidelog.log.rules.topics import require_partition, require_topic
-from tidelog.log.staged_append import STAGE_AGAIN, StagedAppend, append_staged
 from tidelog.log.topic import Topic
 
 

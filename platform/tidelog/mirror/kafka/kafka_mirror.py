@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
 
+from tidelog.log.appends.mirrored import CopiedRun
 from tidelog.log.base.errors import CopyPositionError, OutcomeUnknownError, StorageError, TidelogError
-from tidelog.log.copied_append import CopiedRun
 from tidelog.log.lake import Lake
 from tidelog.mirror.copying import Bandwidth
 from tidelog.mirror.kafka.kafka_groups import KafkaGroups

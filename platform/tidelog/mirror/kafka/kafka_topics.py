@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 
 import orjson
 
+from tidelog.log.appends.mirrored import CopiedTopic
 from tidelog.log.base.errors import ObjectNotFoundError, StorageError, TidelogError
-from tidelog.log.copied_append import CopiedTopic
 from tidelog.log.delta.layout import MIRROR_FOLDER
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidelog.groups.model import CommittedOffset, GroupView
+from tidelog.log.appends.mirrored import CopiedRun
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.config.topics_and_lakes import TopicConfig
-from tidelog.log.copied_append import CopiedRun
 from tidelog.log.delta import schema
 from tidelog.mirror.kafka.source import Place, SourceOffset, SourceTopic, Taken
 

@@ -24,7 +24,7 @@ from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import decode
 from tidelog.broker.wire.frames import framed, header_of
 from tidelog.broker.wire.hand_over import Fate, HandOver, decode_answer, encode_hand_over
-from tidelog.log.joint_append import JointAppend
+from tidelog.log.appends.joint import JointAppend
 from tidelog.log.rules.joint_appends import AppendPart
 
 CLUSTER = "c"

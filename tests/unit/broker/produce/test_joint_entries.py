@@ -7,9 +7,9 @@ import pytest
 from support.logs import memory_lake, open_lake, read, stage
 
 from tidelog.broker.produce.joint_entries import JointEntries
+from tidelog.log.appends.joint import JointAppend, configuration_digest
 from tidelog.log.base.errors import OutcomeUnknownError, UnknownPartitionError, UnknownTopicError
 from tidelog.log.group_commit.handing_over import HandedOver
-from tidelog.log.joint_append import JointAppend, configuration_digest
 from tidelog.log.rules.joint_appends import AppendPart
 
 LONG_S = 60.0

@@ -8,10 +8,10 @@ import pytest
 from support.group_commits import LONG_S, lake_with, records, sent
 from support.logs import CountingIds, open_lake, read, values
 
+from tidelog.log.appends.joint import JointAppend
 from tidelog.log.base.errors import DeliveryTimeoutError, ObjectNotFoundError, StorageUnavailableError
 from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
 from tidelog.log.group_commit.handing_over import HandedOver, NotTakenError, UnansweredError
-from tidelog.log.joint_append import JointAppend
 from tidelog.log.lake import Lake
 from tidelog.log.rules.appends import Ranges
 from tidelog.log.rules.joint_appends import AppendPart

@@ -8,9 +8,9 @@ from support.group_commits import failing
 from support.logs import FakeClock, memory_lake, open_lake, put_checkpoint, read, stage, values
 from support.rewrites import merge
 
+from tidelog.log.appends.joint import JointAppend, configuration_digest
 from tidelog.log.base.errors import MissingSegmentError, OutcomeUnknownError, RequestForgottenError, TopicChangedError
 from tidelog.log.delta.actions import Txn
-from tidelog.log.joint_append import JointAppend, configuration_digest
 from tidelog.log.lake import Lake
 from tidelog.log.rules.joint_appends import AppendPart
 from tidelog.log.rules.topics import Outcome

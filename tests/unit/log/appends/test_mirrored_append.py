@@ -8,8 +8,8 @@ import pytest
 from support.logs import START_MS, memory_lake, read_offsets, values
 
 from tidelog.check.lake import check_lake
+from tidelog.log.appends.mirrored import CopiedRun, CopiedTopic
 from tidelog.log.base.errors import InvalidRecordError, TopicChangedError
-from tidelog.log.copied_append import CopiedRun, CopiedTopic
 from tidelog.log.delta import schema
 from tidelog.log.lake import Lake
 from tidelog.retention.maintenance import maintain
