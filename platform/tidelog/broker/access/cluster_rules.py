@@ -5,7 +5,7 @@ from typing import Any, Final
 from tidelog.broker.access.authorization import GuardedRequest, OneResource, result
 from tidelog.broker.base.calls import Call, Encoded, Reply
 from tidelog.broker.wire.codec import Answer
-from tidelog.broker.wire.hand_over import Fate, HandedOverAnswer, encode_answer
+from tidelog.broker.wire.hand_over import CommitOutcome, HandedOverAnswer, encode_answer
 from tidelog.log.base.errors import TidelogError
 from tidelog.operations.rights import Right
 
@@ -145,4 +145,6 @@ async def hand_over(request: GuardedRequest) -> Reply:
         return await request.go_on()
     if request.allows(Right.ACT_AS_BROKER):
         return await request.go_on()
-    return Encoded([encode_answer(HandedOverAnswer(Fate.REFUSED, {}, 0.0, "this is for brokers of the cluster only"))])
+    return Encoded(
+        [encode_answer(HandedOverAnswer(CommitOutcome.REFUSED, {}, 0.0, "this is for brokers of the cluster only"))]
+    )

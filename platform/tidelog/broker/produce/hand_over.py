@@ -22,7 +22,7 @@ from tidelog.broker.cluster.leases import times_of
 from tidelog.broker.produce.joint_entries import JointEntries
 from tidelog.broker.produce.linger import FileBudget
 from tidelog.broker.wire.hand_over import (
-    Fate,
+    CommitOutcome,
     HandedOverAnswer,
     HandOver,
     decode_answer,
@@ -34,7 +34,7 @@ from tidelog.log.base.errors import OutcomeUnknownError, TidelogError
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.group_commit.handing_over import HandedOver, NotTakenError, UnansweredError
 from tidelog.log.rules.appends import ConfigurationChangedError, Ranges
-from tidelog.log.rules.joint_appends import AppendPart
+from tidelog.log.rules.joint_appends import StagedShare
 from tidelog.log.topic import Topic
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class TopicCommit:
         """As `CommitPart.digest`."""
         return self._topic.entries.digest(metadata)
 
-    def __call__(self, topic: Topic, part: AppendPart, *, here: bool, timeout_s: float) -> Ranges:  # noqa: ARG002
+    def __call__(self, topic: Topic, part: StagedShare, *, here: bool, timeout_s: float) -> Ranges:  # noqa: ARG002
         """Commit a part here, or have another broker do so. Raises as `CommitPart`."""
         committer = None if here else self._hand_overs.committer(self._uuid)
         if committer is None:
@@ -137,14 +137,14 @@ class HandOvers:
             return None
         return None if self._context.clock.elapsed_s() < self._avoided.get(node.registration, 0.0) else node
 
-    def begin(self, committer: BrokerNode, topic: CommittedTopic, part: AppendPart) -> HandedOver:
+    def begin(self, committer: BrokerNode, topic: CommittedTopic, part: StagedShare) -> HandedOver:
         """Hand a part over, and what its answer is awaited by. For any thread."""
         handed = HandedOver(Future(), elsewhere=True)
         self._loop.call_soon_threadsafe(lambda: self._begin(self._hand_over(committer, topic, part, handed.answer)))
         return handed
 
     async def _hand_over(
-        self, committer: BrokerNode, topic: CommittedTopic, part: AppendPart, outcome: "Future[Ranges]"
+        self, committer: BrokerNode, topic: CommittedTopic, part: StagedShare, outcome: "Future[Ranges]"
     ) -> None:
         hand_overs = self._context.meter.hand_overs
         try:
@@ -165,15 +165,15 @@ class HandOvers:
             raise
         else:
             hand_overs[answer.fate.name.lower()] += 1
-            if answer.fate is Fate.COMMITTED:
+            if answer.fate is CommitOutcome.COMMITTED:
                 topic.budget.told(answer.files_left, now_s)
                 outcome.set_result(answer.ranges)
                 return
             if now_s - began_s > self._within_s / 4:
                 self._avoid(committer, answer.why)
-            outcome.set_exception(NotTakenError() if answer.fate is Fate.REFUSED else UnansweredError())
+            outcome.set_exception(NotTakenError() if answer.fate is CommitOutcome.REFUSED else UnansweredError())
 
-    async def _answer(self, committer: BrokerNode, topic: CommittedTopic, part: AppendPart) -> HandedOverAnswer:
+    async def _answer(self, committer: BrokerNode, topic: CommittedTopic, part: StagedShare) -> HandedOverAnswer:
         view = self._context.cluster()
         me, channels = view.node(view.node_id), self._context.channels
         if me is None:
@@ -195,27 +195,27 @@ class HandOvers:
         request = decode_hand_over(call.body)
         topic = self.topic(request.topic, request.topic_id)
         fate, ranges, why = await self._committed(request, topic)
-        if fate is Fate.COMMITTED:
+        if fate is CommitOutcome.COMMITTED:
             self._context.topics.committed(request.topic)
         left = topic.budget.left(self._context.clock.elapsed_s())
         return Encoded([encode_answer(HandedOverAnswer(fate, ranges, left, why))])
 
-    async def _committed(self, request: HandOver, topic: CommittedTopic) -> tuple[Fate, Ranges, str]:
+    async def _committed(self, request: HandOver, topic: CommittedTopic) -> tuple[CommitOutcome, Ranges, str]:
         view = self._context.cluster()
         if request.cluster_id != view.cluster_id:
-            return Fate.REFUSED, {}, f"this is cluster {view.cluster_id}"
+            return CommitOutcome.REFUSED, {}, f"this is cluster {view.cluster_id}"
         if not view.serves:
-            return Fate.REFUSED, {}, "this broker serves no more"
+            return CommitOutcome.REFUSED, {}, "this broker serves no more"
         if not request.sender or all(node.registration != request.sender for node in view.nodes):
-            return Fate.REFUSED, {}, f"no broker that serves is registered as {request.sender}"
+            return CommitOutcome.REFUSED, {}, f"no broker that serves is registered as {request.sender}"
         part = request.part.repeated()
         small = sum(segment.size < self._linger.small_file_bytes for segment in part.segments)
         topic.budget.take(small, self._context.clock.elapsed_s())
         try:
-            return Fate.COMMITTED, await asyncio.wrap_future(topic.entries.add(part)), ""
+            return CommitOutcome.COMMITTED, await asyncio.wrap_future(topic.entries.add(part)), ""
         except OutcomeUnknownError as e:
-            return Fate.UNKNOWN, {}, str(e)
+            return CommitOutcome.UNKNOWN, {}, str(e)
         except TidelogError as e:
-            return Fate.REFUSED, {}, str(e)
+            return CommitOutcome.REFUSED, {}, str(e)
         except ConfigurationChangedError:
-            return Fate.REFUSED, {}, "the topic's configuration has changed"
+            return CommitOutcome.REFUSED, {}, "the topic's configuration has changed"

@@ -14,12 +14,12 @@ from tidelog.log.base.errors import OutcomeUnknownError, TidelogError
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.group_commit.handing_over import HandedOver
 from tidelog.log.rules.appends import Ranges
-from tidelog.log.rules.joint_appends import AppendPart, PartAnswer
+from tidelog.log.rules.joint_appends import PartAnswer, StagedShare
 from tidelog.log.topic import Topic
 
 logger = logging.getLogger(__name__)
 
-_Waiting = tuple[AppendPart, "Future[Ranges]"]
+_Waiting = tuple[StagedShare, "Future[Ranges]"]
 
 
 class JointEntries:
@@ -49,7 +49,7 @@ class JointEntries:
         """As `CommitPart.digest`."""
         return self._joint_append().digest(metadata)
 
-    def commit(self, part: AppendPart, timeout_s: float) -> Ranges:
+    def commit(self, part: StagedShare, timeout_s: float) -> Ranges:
         """Commit a part, with what waits, in the thread that calls. Raises as `CommitPart`.
 
         While another thread commits, the part waits for the next entry: `HandedOver`.
@@ -70,7 +70,7 @@ class JointEntries:
                 self._start(self._run)
         return answer.result()
 
-    def add(self, part: AppendPart) -> "Future[Ranges]":
+    def add(self, part: StagedShare) -> "Future[Ranges]":
         """Have a part committed by some thread, soon: its offsets, or what `CommitPart` raises."""
         answer: Future[Ranges] = Future()
         with self._lock:

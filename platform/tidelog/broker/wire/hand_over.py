@@ -14,7 +14,7 @@ import orjson
 from tidelog.broker.wire.apis import BETWEEN_BROKERS, ApiKey
 from tidelog.broker.wire.errors import MalformedRequestError
 from tidelog.log.rules.appends import Ranges
-from tidelog.log.rules.joint_appends import AppendPart
+from tidelog.log.rules.joint_appends import StagedShare
 from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.segments.writer import Staged
 
@@ -30,10 +30,10 @@ class HandOver:
     sender: str
     topic: str
     topic_id: str
-    part: AppendPart
+    part: StagedShare
 
 
-class Fate(StrEnum):
+class CommitOutcome(StrEnum):
     """What became of a part."""
 
     COMMITTED = "committed"
@@ -47,7 +47,7 @@ class Fate(StrEnum):
 class HandedOverAnswer:
     """The answer. `files_left`: the topic's budget of files, as of now; `why`: for the log."""
 
-    fate: Fate
+    fate: CommitOutcome
     ranges: Ranges
     files_left: float
     why: str = ""
@@ -89,7 +89,7 @@ def decode_hand_over(payload: bytes | memoryview) -> HandOver:
             ProducerBatch(int(one), int(epoch), {int(p): (int(first), int(count)) for p, first, count in rows}, True)
             for one, epoch, rows in body["producers"]
         )
-        part = AppendPart(segments, str(body["configuration"]), producers, int(body["acks"]))
+        part = StagedShare(segments, str(body["configuration"]), producers, int(body["acks"]))
         if not segments or min(segment.records for segment in segments) < 1:
             raise ValueError("no records")
         return HandOver(str(body["cluster"]), str(body["sender"]), str(body["topic"]), topic_id, part)
@@ -117,6 +117,6 @@ def decode_answer(frame: bytes) -> HandedOverAnswer:
     try:
         body: Mapping[str, Any] = orjson.loads(frame[_CORRELATION_ID.size :])
         ranges = {int(p): (int(first), int(end)) for p, first, end in body["ranges"]}
-        return HandedOverAnswer(Fate(body["fate"]), ranges, float(body["files"]), str(body["why"]))
+        return HandedOverAnswer(CommitOutcome(body["fate"]), ranges, float(body["files"]), str(body["why"]))
     except (KeyError, TypeError) as e:
         raise ValueError(f"no answer: {e!r}") from e

@@ -12,7 +12,7 @@ from tidelog.log.base.errors import MissingSegmentError, TidelogError
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.door.request_history import find_answer
 from tidelog.log.rules.appends import UnsettledRequestError
-from tidelog.log.rules.joint_appends import AppendPart, PartAnswer, decide_joint_append
+from tidelog.log.rules.joint_appends import PartAnswer, StagedShare, decide_joint_append
 from tidelog.log.rules.topics import Outcome
 from tidelog.log.state.topic_state import TopicState
 
@@ -41,7 +41,7 @@ class JointAppend:
             known = self._digest = (metadata, configuration_digest(metadata))
         return known[1]
 
-    def commit(self, parts: Sequence[AppendPart], timeout_s: float | None = None) -> list[PartAnswer]:
+    def commit(self, parts: Sequence[StagedShare], timeout_s: float | None = None) -> list[PartAnswer]:
         """Commit the parts as one entry; the answer of each: {partition: (first offset, end offset)}, or its refusal.
 
         A part that may have landed is looked for in the log where the topic's state no longer tells; one that the log
@@ -58,7 +58,7 @@ class JointAppend:
                 found = [e] if len(left) == 1 else [self.commit([part], timeout_s)[0] for part in left.values()]
             except TidelogError as e:
                 found = [e] * len(left)
-            again: dict[int, AppendPart] = {}
+            again: dict[int, StagedShare] = {}
             for at, answer in zip(left, found, strict=True):
                 if isinstance(answer, UnsettledRequestError):
                     head = self._topic.known.version
@@ -76,7 +76,7 @@ class JointAppend:
             left = again
         return [answers[at] for at in range(len(parts))]
 
-    def _attempt(self, parts: Sequence[AppendPart], timeout_s: float | None) -> Sequence[PartAnswer]:
+    def _attempt(self, parts: Sequence[StagedShare], timeout_s: float | None) -> Sequence[PartAnswer]:
         topic = self._topic
 
         def decide(state: TopicState, now_ms: int, by_committer: bool) -> Outcome[Sequence[PartAnswer]]:
@@ -91,7 +91,7 @@ class JointAppend:
 
         return topic.commit_decided(decide, durable=any(part.acks == -1 for part in parts), timeout_s=timeout_s)
 
-    def _earlier(self, part: AppendPart, head: int) -> PartAnswer | None:
+    def _earlier(self, part: StagedShare, head: int) -> PartAnswer | None:
         """What an entry up to `head` gave the part, as the log's kept entries tell it. Raises as `find_answer`."""
         known = min(segment.known_version for segment in part.segments)
         after = max(known, -1 if part.new_until is None else part.new_until)

@@ -41,7 +41,7 @@ from tidelog.log.group_commit.requests import (
 )
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.appends import ConfigurationChangedError, Ranges
-from tidelog.log.rules.joint_appends import AppendPart
+from tidelog.log.rules.joint_appends import StagedShare
 from tidelog.log.rules.sequences import ProducerBatch, Sequences
 from tidelog.log.rules.topics import require_partition, require_topic
 from tidelog.log.topic import Topic
@@ -254,7 +254,7 @@ class PendingEntry:
             except UnansweredError:
                 here = staged.in_doubt = self._is_elsewhere = True
         digest, new_until = engine.commit_part.digest(staged.metadata), -1 if staged.in_doubt else None
-        part = AppendPart(tuple(staged.segments), digest, self._batches, requests.acks, new_until)
+        part = StagedShare(tuple(staged.segments), digest, self._batches, requests.acks, new_until)
         try:
             return engine.commit_part(engine.topic(), part, here=here, timeout_s=timeout_s)
         except (RequestForgottenError, *STAGE_AGAIN) as e:

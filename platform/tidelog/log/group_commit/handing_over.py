@@ -5,7 +5,7 @@ from typing import Protocol
 
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.rules.appends import Ranges
-from tidelog.log.rules.joint_appends import AppendPart
+from tidelog.log.rules.joint_appends import StagedShare
 from tidelog.log.topic import Topic
 
 
@@ -36,7 +36,7 @@ class CommitPart(Protocol):
     def digest(self, metadata: Metadata | None) -> str:
         """`configuration_digest` of the topic's metadata."""
 
-    def __call__(self, topic: Topic, part: AppendPart, *, here: bool, timeout_s: float) -> Ranges:
+    def __call__(self, topic: Topic, part: StagedShare, *, here: bool, timeout_s: float) -> Ranges:
         """Commit a part: {partition: (first offset, end offset)}, {} where its producers' sequences say it is there.
 
         `here`: not by another process. Raises the refusals of `decide_joint_append`, `RequestForgottenError`, what

@@ -29,7 +29,7 @@ PartAnswer = Ranges | TidelogError | ConfigurationChangedError | UnsettledReques
 
 
 @dataclass(frozen=True, slots=True)
-class AppendPart:
+class StagedShare:
     """What one writer has staged of one topic, at least one segment.
 
     `configuration`: the digest of the topic's metadata by which the records were checked. `producers`: what idempotent
@@ -43,7 +43,7 @@ class AppendPart:
     acks: int = -1
     new_until: int | None = None
 
-    def repeated(self) -> "AppendPart":
+    def repeated(self) -> "StagedShare":
         """The same part, which may have landed."""
         return replace(self, new_until=-1) if self.new_until is None else self
 
@@ -51,7 +51,7 @@ class AppendPart:
 def decide_joint_append(
     state: TopicState,
     topic: str,
-    parts: Sequence[AppendPart],
+    parts: Sequence[StagedShare],
     *,
     configuration: str,
     now_ms: int,
@@ -90,7 +90,7 @@ def decide_joint_append(
 
 
 def _earlier_answer(
-    state: TopicState, topic: str, part: AppendPart, configuration: str, sequences: Sequences
+    state: TopicState, topic: str, part: StagedShare, configuration: str, sequences: Sequences
 ) -> Ranges | None:
     """What a part got by an entry before; None where it is new. Raises why it can't be taken."""
     for topic_id in {segment.topic_id for segment in part.segments}:

@@ -18,7 +18,7 @@ from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.calls import Call, Peer
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.errors import UnacknowledgedError
-from tidelog.broker.wire.hand_over import Fate, decode_answer
+from tidelog.broker.wire.hand_over import CommitOutcome, decode_answer
 from tidelog.groups.model import CommittedOffset, Decision
 from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol
 
@@ -412,4 +412,4 @@ def test_brokers_alone_hand_over(lake, listener, principal, goes_on):
             with pytest.raises(Exception, match="can't be read"):
                 handed_over(requests, listener, principal)
         else:
-            assert handed_over(requests, listener, principal).fate is Fate.REFUSED
+            assert handed_over(requests, listener, principal).fate is CommitOutcome.REFUSED

@@ -23,9 +23,9 @@ from tidelog.broker.server.metrics import HAND_OVER_OUTCOMES, broker_metrics
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import decode
 from tidelog.broker.wire.frames import framed, header_of
-from tidelog.broker.wire.hand_over import Fate, HandOver, decode_answer, encode_hand_over
+from tidelog.broker.wire.hand_over import CommitOutcome, HandOver, decode_answer, encode_hand_over
 from tidelog.log.appends.joint import JointAppend
-from tidelog.log.rules.joint_appends import AppendPart
+from tidelog.log.rules.joint_appends import StagedShare
 
 CLUSTER = "c"
 
@@ -211,7 +211,7 @@ def test_whatever_becomes_of_a_request_its_records_land_once(fares: str, produce
         follows = (*producer[:2], 2) if producer[0] >= 0 else producer
         assert told(await world.producing(1).one(batch(b"c", producer=follows))) == (0, 2)
         for late in await world.channels[1].deliver_late():
-            assert (late.fate, late.ranges) == (Fate.COMMITTED, {0: (0, 2)})
+            assert (late.fate, late.ranges) == (CommitOutcome.COMMITTED, {0: (0, 2)})
         assert world.values() == ["a", "b", "c"]
         assert told(await world.producing(2).one(batch(b"d"))) == (0, 3)
 
@@ -225,7 +225,7 @@ def test_a_committer_that_wakes_up_after_a_merge_finds_the_part_in_the_logs_entr
         assert told(await world.producing(2).one(batch(b"c"))) == (0, 2)
         merge(world.lake, "t")
         (late,) = await world.channels[1].deliver_late()
-        assert (late.fate, late.ranges) == (Fate.COMMITTED, {0: (0, 2)})
+        assert (late.fate, late.ranges) == (CommitOutcome.COMMITTED, {0: (0, 2)})
         assert world.values() == ["a", "b", "c"]
 
     with_brokers(act)
@@ -273,7 +273,7 @@ def test_a_stager_that_dies_after_its_hand_over_leaves_the_records_once() -> Non
         dying.cancel()
         world.storage.hook = lambda *_: None
         (late,) = await world.channels[1].deliver_late()
-        assert late.fate is Fate.COMMITTED
+        assert late.fate is CommitOutcome.COMMITTED
         # Its producer asks another broker, with the next batch behind it.
         answers = [
             await world.producing(3).one(batch(b"a", producer=(7, 0, 0))),
@@ -317,7 +317,7 @@ def test_only_brokers_of_the_cluster_are_served(cluster: str, sender: str) -> No
         before = world.version
         stranger = replace(request, cluster_id=cluster, sender=sender)
         answer = decode_answer(await world.deliver(("b2", 9092), encode_hand_over(stranger)))
-        assert (answer.fate, answer.ranges) == (Fate.REFUSED, {})
+        assert (answer.fate, answer.ranges) == (CommitOutcome.REFUSED, {})
         assert world.version == before
 
     with_brokers(act)
@@ -369,7 +369,7 @@ def test_a_store_that_says_nothing_to_the_committer_leaves_it_to_the_stager(monk
     async def act(world: World) -> None:
         committers = world.brokers[2]._context.lake.storage
 
-        def silent(self: JointAppend, parts: Sequence[AppendPart], timeout_s: float | None = None) -> Any:
+        def silent(self: JointAppend, parts: Sequence[StagedShare], timeout_s: float | None = None) -> Any:
             found = commit(self, parts, timeout_s)
             if self._topic is world_topic:
                 return [OutcomeUnknownError("no answer", request_id="")] * len(parts)

@@ -10,7 +10,7 @@ from tidelog.broker.produce.joint_entries import JointEntries
 from tidelog.log.appends.joint import JointAppend, configuration_digest
 from tidelog.log.base.errors import OutcomeUnknownError, UnknownPartitionError, UnknownTopicError
 from tidelog.log.group_commit.handing_over import HandedOver
-from tidelog.log.rules.joint_appends import AppendPart
+from tidelog.log.rules.joint_appends import StagedShare
 
 LONG_S = 60.0
 
@@ -25,9 +25,9 @@ class World:
         self.begun: list[Any] = []
         self.entries = JointEntries(lambda: self.lake.topic("t"), clock, self.begun.append, within_s=2.0)
 
-    def part(self, *texts: str) -> AppendPart:
+    def part(self, *texts: str) -> StagedShare:
         topic = self.other.topic("t")
-        return AppendPart(stage(topic, *texts, partition=[0] * len(texts)), configuration_digest(topic.known.metadata))
+        return StagedShare(stage(topic, *texts, partition=[0] * len(texts)), configuration_digest(topic.known.metadata))
 
     def run(self) -> None:
         """Run what was to be run by a thread."""
@@ -127,7 +127,7 @@ def test_many_threads_lose_no_part() -> None:
     entries = JointEntries(lambda: world.lake.topic("t"), world.lake.clock, start, 60.0)
     parts = [[world.part(f"{n}.{i}") for i in range(10)] for n in range(4)]
 
-    def bring(own: list[AppendPart]) -> None:
+    def bring(own: list[StagedShare]) -> None:
         for part in own:
             try:
                 ranges = entries.commit(part, LONG_S)

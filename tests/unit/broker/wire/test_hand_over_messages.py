@@ -9,7 +9,7 @@ from tidelog.broker.wire.apis import BETWEEN_BROKERS, OFFERED, ApiKey
 from tidelog.broker.wire.errors import MalformedRequestError
 from tidelog.broker.wire.frames import framed, header_of
 from tidelog.broker.wire.hand_over import (
-    Fate,
+    CommitOutcome,
     HandedOverAnswer,
     HandOver,
     decode_answer,
@@ -17,7 +17,7 @@ from tidelog.broker.wire.hand_over import (
     encode_answer,
     encode_hand_over,
 )
-from tidelog.log.rules.joint_appends import AppendPart
+from tidelog.log.rules.joint_appends import StagedShare
 from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.segments.writer import Staged
 
@@ -33,11 +33,11 @@ SEQUENCES = st.dictionaries(st.integers(0, 2**31 - 1), st.tuples(st.integers(0, 
 PRODUCERS = st.lists(
     st.builds(ProducerBatch, st.integers(0, 2**63 - 1), st.integers(0, 2**15 - 1), SEQUENCES, st.just(True)), max_size=3
 )
-PARTS = st.builds(AppendPart, SEGMENTS.map(tuple), TEXT, PRODUCERS.map(tuple), st.sampled_from([1, -1]))
+PARTS = st.builds(StagedShare, SEGMENTS.map(tuple), TEXT, PRODUCERS.map(tuple), st.sampled_from([1, -1]))
 HAND_OVERS = st.builds(HandOver, TEXT, TEXT, TEXT, st.just("id-1"), PARTS)
 ANSWERS = st.builds(
     HandedOverAnswer,
-    st.sampled_from(Fate),
+    st.sampled_from(CommitOutcome),
     st.dictionaries(st.integers(0, 2**31 - 1), st.tuples(LONGS, LONGS), max_size=3),
     st.floats(-1e6, 1e6),
     TEXT,

@@ -12,7 +12,7 @@ from tidelog.log.appends.joint import JointAppend, configuration_digest
 from tidelog.log.base.errors import MissingSegmentError, OutcomeUnknownError, RequestForgottenError, TopicChangedError
 from tidelog.log.delta.actions import Txn
 from tidelog.log.lake import Lake
-from tidelog.log.rules.joint_appends import AppendPart
+from tidelog.log.rules.joint_appends import StagedShare
 from tidelog.log.rules.topics import Outcome
 from tidelog.log.upkeep.trim import trim
 
@@ -29,10 +29,10 @@ def joint(lake: Lake) -> JointAppend:
     return JointAppend(lake.topic("t"), lake.clock)
 
 
-def staged(lake: Lake, *texts: str, partition: int = 0, acks: int = -1) -> AppendPart:
+def staged(lake: Lake, *texts: str, partition: int = 0, acks: int = -1) -> StagedShare:
     topic = lake.topic("t")
     segments = stage(topic, *texts, partition=[partition] * len(texts))
-    return AppendPart(segments, configuration_digest(topic.known.metadata), acks=acks)
+    return StagedShare(segments, configuration_digest(topic.known.metadata), acks=acks)
 
 
 def age(lake: Lake, clock: FakeClock) -> None:

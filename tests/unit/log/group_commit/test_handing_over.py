@@ -14,19 +14,19 @@ from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
 from tidelog.log.group_commit.handing_over import HandedOver, NotTakenError, UnansweredError
 from tidelog.log.lake import Lake
 from tidelog.log.rules.appends import Ranges
-from tidelog.log.rules.joint_appends import AppendPart
+from tidelog.log.rules.joint_appends import StagedShare
 
 
 class Elsewhere:
     """Stands for another process: it keeps what was handed over. What is to be committed here goes into the lake."""
 
     def __init__(self, lake: Lake) -> None:
-        self.handed: list[tuple[AppendPart, Future[Ranges]]] = []
-        self.here: list[AppendPart] = []
+        self.handed: list[tuple[StagedShare, Future[Ranges]]] = []
+        self.here: list[StagedShare] = []
         self._joint = JointAppend(lake.topic("t"), lake.clock)
         self.digest = self._joint.digest
 
-    def __call__(self, topic: Any, part: AppendPart, *, here: bool, timeout_s: float) -> Ranges:
+    def __call__(self, topic: Any, part: StagedShare, *, here: bool, timeout_s: float) -> Ranges:
         del topic
         if not here:
             handed = HandedOver(Future(), elsewhere=True)
@@ -39,7 +39,7 @@ class Elsewhere:
         raise answer
 
 
-def begun(*requests: Any, **config: str) -> tuple[Lake, Any, Elsewhere, PendingEntry, Callable[[AppendPart], Any]]:
+def begun(*requests: Any, **config: str) -> tuple[Lake, Any, Elsewhere, PendingEntry, Callable[[StagedShare], Any]]:
     """A lake, its clock, what was handed over, the entry after its first step, and how another process commits."""
     lake, storage, clock = lake_with(**config)
     elsewhere = Elsewhere(lake)
@@ -48,7 +48,7 @@ def begun(*requests: Any, **config: str) -> tuple[Lake, Any, Elsewhere, PendingE
     entry.advance()
     other = open_lake(storage.inner, clock)
 
-    def commit(part: AppendPart) -> Any:
+    def commit(part: StagedShare) -> Any:
         joint = JointAppend(other.topic("t"), other.clock)
         return joint.commit([part.repeated()])[0]
 

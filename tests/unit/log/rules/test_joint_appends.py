@@ -22,7 +22,7 @@ from tidelog.log.rules.appends import (
     PartlyRepeatedError,
     UnsettledRequestError,
 )
-from tidelog.log.rules.joint_appends import AppendPart, decide_joint_append
+from tidelog.log.rules.joint_appends import StagedShare, decide_joint_append
 from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.rules.topics import decide_delete_records
 from tidelog.log.segments.writer import Staged
@@ -44,15 +44,15 @@ def segment(partition: int, records: int, name: str, **more: Any) -> Staged:
     return Staged(partition, f"partition={partition}/1-{name}.parquet", records, size=10, **known)
 
 
-def part(*segments: Staged, producers: Any = (), configuration: str = "c", **more: Any) -> AppendPart:
-    return AppendPart(segments, configuration, producers, **more)
+def part(*segments: Staged, producers: Any = (), configuration: str = "c", **more: Any) -> StagedShare:
+    return StagedShare(segments, configuration, producers, **more)
 
 
-def decide(state: TopicState, *parts: AppendPart, **more: Any) -> Any:
+def decide(state: TopicState, *parts: StagedShare, **more: Any) -> Any:
     return decide_joint_append(state, "t", parts, **{"configuration": "c", "now_ms": NOW, **more})
 
 
-def landed(state: TopicState, *parts: AppendPart, **more: Any) -> Any:
+def landed(state: TopicState, *parts: StagedShare, **more: Any) -> Any:
     """The answers, after the entry was applied."""
     outcome = decide(state, *parts, **more)
     if outcome.actions:
@@ -106,7 +106,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("refused", "error"), REFUSED)
 @pytest.mark.parametrize("at", [0, 1])
-def test_what_is_wrong_with_one_part_is_its_own_matter(refused: AppendPart, error: type, at: int) -> None:
+def test_what_is_wrong_with_one_part_is_its_own_matter(refused: StagedShare, error: type, at: int) -> None:
     state = there(Txn("tidelog/producer/7/0", 1, START_MS))
     good = part(segment(0, 1, "a"), producers=[sends(2, 1)])
     answers = landed(state, *([refused, good] if at == 0 else [good, refused]))
