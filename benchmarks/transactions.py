@@ -8,9 +8,11 @@ from plan import Plan
 
 import tidelog
 from tidelog.clients.producer.producer import Producer
+from tidelog.log.appends.joint import JointAppend
 from tidelog.log.base.errors import OutOfOrderSequenceError
 from tidelog.log.checkpoints.writing import write_checkpoint
 from tidelog.log.lake import Lake
+from tidelog.log.rules.appends import StagedShare
 from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.segments.staging import stage_records
 from tidelog.log.topic import Topic
@@ -125,7 +127,8 @@ def _append(lake: Lake, topic: Topic, producers: range, sequence: int = 0) -> No
     records = pa.table({"value": [_VALUE] * len(producers)})
     stage_records(stager, records, "t", topic.config(), "murmur2", 0, lake.clock.now_ms())
     batches = [ProducerBatch(one, 0, {0: (sequence, 1)}) for one in producers]
-    topic.commit_once(stager.finish(), None, producers=batches)
+    share = StagedShare(tuple(stager.finish()), producers=batches)
+    JointAppend(topic, lake.clock).commit(share).required()
 
 
 def _must_refuse_a_gap(lake: Lake) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -20,9 +19,8 @@ from tidelog.broker.produce.pool import TopicPool
 from tidelog.broker.produce.repeats import Repeats
 from tidelog.cluster import rules
 from tidelog.log.base.errors import TidelogError
-from tidelog.log.group_commit.handing_over import UnansweredError
 from tidelog.log.rules import appends, joint_appends
-from tidelog.log.rules.appends import ConfigurationChangedError
+from tidelog.log.rules.appends import AppendAnswer, CommitOutcome
 
 
 @contextmanager
@@ -129,19 +127,13 @@ def commits_what_has_landed_once_more() -> Iterator[None]:
 @contextmanager
 def stages_again_what_it_handed_over() -> Iterator[None]:
     """A broker that gets no answer takes its records for new ones, and has them staged and committed again."""
-    ask = HandOvers._hand_over
+    ask = HandOvers._handed_over
 
-    async def forgetful(self: Any, committer: Any, topic: Any, part: Any, outcome: Any) -> None:
-        asked: Future[Any] = Future()
-        await ask(self, committer, topic, part, asked)
-        if isinstance(asked.exception(), UnansweredError):
-            outcome.set_exception(ConfigurationChangedError())
-        elif (error := asked.exception()) is not None:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(asked.result())
+    async def forgetful(self: Any, committer: Any, topic: Any, share: Any) -> AppendAnswer:
+        answer = await ask(self, committer, topic, share)
+        return AppendAnswer(CommitOutcome.STALE) if answer.outcome is CommitOutcome.UNKNOWN else answer
 
-    with patch.object(HandOvers, "_hand_over", forgetful):
+    with patch.object(HandOvers, "_handed_over", forgetful):
         yield
 
 

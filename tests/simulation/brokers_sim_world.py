@@ -287,14 +287,14 @@ def _listening(faults: list[str]) -> Iterator[None]:
         logger.propagate = before
 
 
-def _counting(history: BrokersJournal) -> Callable[..., Awaitable[None]]:
+def _counting(history: BrokersJournal) -> Callable[..., Awaitable[Any]]:
     """Hand-overs that are counted by what became of them."""
-    hand_over = HandOvers._hand_over
+    handed_over = HandOvers._handed_over
 
-    async def counted(self: Any, committer: Any, topic: Any, part: Any, outcome: Any) -> None:
-        await hand_over(self, committer, topic, part, outcome)
-        error = outcome.exception()
-        history.counts["handed over" if error is None else f"handed over: {type(error).__name__}"] += 1
+    async def counted(self: Any, committer: Any, topic: Any, share: Any) -> Any:
+        answer = await handed_over(self, committer, topic, share)
+        history.counts[f"handed over: {answer.outcome}"] += 1
+        return answer
 
     return counted
 
@@ -309,7 +309,7 @@ def on_stage(world: BrokersWorld) -> Iterator[None]:
         stack.enter_context(_listening(world.history.faults))
         for module in (broker_topics, broker_cluster, membership, following, access_log):
             stack.enter_context(patch.object(module, "threading", threads))
-        stack.enter_context(patch.object(HandOvers, "_hand_over", _counting(world.history)))
+        stack.enter_context(patch.object(HandOvers, "_handed_over", _counting(world.history)))
         stack.enter_context(patch.object(tailing, "os", pipes))
         stack.enter_context(patch.object(tailing, "select", pipes))
         stack.enter_context(patch.object(broker_module, "listen", listen))

@@ -7,22 +7,16 @@ from unittest.mock import patch
 
 from sim_running import Planted
 
-from tidelog.log import compacted_topic
 from tidelog.log.folds import compacted
 from tidelog.log.folds.compacted import CompactedFold
-from tidelog.log.rules.appends import ORDERED_PARTITION
+from tidelog.log.rules import joint_appends
 from tidelog.registry.state import deleting
 
 
 @contextmanager
 def appends_wherever_the_topic_ends() -> Iterator[None]:
     """A registry that was overtaken appends what it decided before."""
-    decide = compacted_topic.decide_append_at
-
-    def anywhere(state: Any, topic: str, staged: Any, end: int, **more: Any) -> Any:
-        return decide(state, topic, staged, state.end(ORDERED_PARTITION), **more)
-
-    with patch.object(compacted_topic, "decide_append_at", anywhere):
+    with patch.object(joint_appends, "_check_head", lambda *_: None):
         yield
 
 

@@ -8,16 +8,17 @@ from unittest.mock import patch
 
 from sim_running import Planted
 
-from tidelog.log import lake, topic
-from tidelog.log.base.errors import OutcomeUnknownError
+from tidelog.log import lake
+from tidelog.log.appends import joint
+from tidelog.log.appends.joint import JointAppend
 from tidelog.log.door import topic_machine
 from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.commit_objects import UnsyncedSegments
 from tidelog.log.group_commit.engine import PendingEntry
-from tidelog.log.rules.appends import decide_append
+from tidelog.log.rules.appends import CommitOutcome
+from tidelog.log.rules.joint_appends import decide_joint_append
 from tidelog.log.rules.sequences import Sequences
 from tidelog.log.state.topic_state import TopicState
-from tidelog.log.topic import Topic
 from tidelog.log.upkeep import background
 from tidelog.log.upkeep.trim import trim
 
@@ -155,17 +156,17 @@ def writes_checkpoints_over_unsynced_segments() -> Iterator[None]:
 @contextmanager
 def deletes_its_segments_after_an_unknown_outcome() -> Iterator[None]:
     """An append that fails cleans up, although its entry may be there."""
-    commit = Topic._commit
+    commit_all = JointAppend.commit_all
 
-    def cleaning(self: Any, append: Any, *others: Any, **more: Any) -> Any:
-        try:
-            return commit(self, append, *others, **more)
-        except OutcomeUnknownError:
-            for segment in append.segments:
-                self._lake.storage.delete(f"{self.folder}/{segment.path}")
-            raise
+    def cleaning(self: Any, shares: Any, *others: Any, **more: Any) -> Any:
+        answers = commit_all(self, shares, *others, **more)
+        for share, answer in zip(shares, answers, strict=True):
+            if answer.outcome is CommitOutcome.UNKNOWN:
+                for segment in share.segments:
+                    self.topic.storage.delete(f"{self.topic.folder}/{segment.path}")
+        return answers
 
-    with patch.object(Topic, "_commit", cleaning):
+    with patch.object(JointAppend, "commit_all", cleaning):
         yield
 
 
@@ -173,10 +174,10 @@ def deletes_its_segments_after_an_unknown_outcome() -> Iterator[None]:
 def takes_every_request_for_a_new_one() -> Iterator[None]:
     """What is live, or was, is appended again."""
 
-    def anew(*args: Any, **options: Any) -> Any:
-        return decide_append(*args, **{**options, "new_until": None})
+    def as_new(state: Any, name: str, shares: Any, **more: Any) -> Any:
+        return decide_joint_append(state, name, [replace(share, new_until=None) for share in shares], **more)
 
-    with patch.object(TopicState, "find", lambda *_: None), patch.object(topic, "decide_append", anew):
+    with patch.object(TopicState, "find", lambda *_: None), patch.object(joint, "decide_joint_append", as_new):
         yield
 
 
@@ -196,14 +197,13 @@ def keeps_no_sequences() -> Iterator[None]:
 
 @contextmanager
 def gives_an_unknown_outcome_up_for_lost() -> Iterator[None]:
-    """Group commit stages the records again under another request, without their sequences."""
+    """Group commit stages the records again, without their sequences."""
     advance = PendingEntry.advance
 
     def again(self: Any) -> None:
         advance(self)
         if self.in_doubt:
             self._staged = None
-            self._request_id = self._engine.ids.new()
             self._requests = replace(self._requests, batches={})
 
     with patch.object(PendingEntry, "advance", again):

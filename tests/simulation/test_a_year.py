@@ -16,6 +16,7 @@ import pytest
 from support.faults import FaultyStorage
 from support.logs import CountingIds, FakeClock, open_lake, quiet, values
 from support.rewrites import merge
+from support.shares import commit_alone
 
 from tidelog.log.base.errors import OutcomeUnknownError, StorageUnavailableError
 from tidelog.log.delta.actions import Action, Txn
@@ -64,7 +65,7 @@ class Year:
         stager = topic.stager()
         records = to_records(values(*map(str, range(PRODUCERS_AN_ENTRY))), "t", topic.config(), self.clock.now_ms())
         stager.add(records, np.zeros(PRODUCERS_AN_ENTRY, np.int32))
-        topic.commit_once(stager.finish(), None, acks=1, producers=batches)
+        commit_alone(topic, stager.finish(), acks=1, producers=batches)
         self.written += PRODUCERS_AN_ENTRY
 
     def leave_unanswered(self) -> None:

@@ -15,7 +15,7 @@ SEEDS = int(os.environ.get("TIDELOG_SIM_SEEDS", "40"))
 HAPPENS = (
     "aborted", "committed", "fenced",
     "broker draining", "broker gone", "evicted", "fetch error 6", "fetch error 74", "frozen", "group error 16",
-    "handed over", "handed over: NotTakenError", "handed over: UnansweredError", "killed",
+    "handed over: committed", "handed over: refused", "handed over: unknown", "killed",
     "left by itself", "produce error 6", "produce unanswered",
 )  # fmt: skip
 RARE = ("group error 25",)

@@ -7,21 +7,13 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from tidelog.log.appends.staged import StagedAppend, append_staged
-from tidelog.log.base.errors import InvalidConfigError, OutcomeUnknownError, TopicChangedError, TopicExistsError
+from tidelog.log.appends.conditional import append_at
+from tidelog.log.appends.joint import JointAppend
+from tidelog.log.base.errors import InvalidConfigError, TopicChangedError, TopicExistsError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.folds.compacted import CompactedFold, TopicFold
 from tidelog.log.lake import Lake
-from tidelog.log.rules.appends import (
-    ORDERED_PARTITION,
-    HeadMovedError,
-    Ranges,
-    UnsettledRequestError,
-    decide_append_at,
-)
-from tidelog.log.rules.topics import Outcome
-from tidelog.log.segments.staging import stage_records
-from tidelog.log.state.topic_state import TopicState
+from tidelog.log.rules.appends import ORDERED_PARTITION, HeadMovedError
 from tidelog.log.topic import Topic
 
 R = TypeVar("R")
@@ -32,8 +24,6 @@ Rows = Sequence[tuple[bytes, bytes | None]]
 
 _CONFIG: Final = {"cleanup.policy": "compact", "delete.retention.ms": "86400000"}
 _COLUMNS: Final = pa.schema({"key": pa.binary(), "value": pa.binary(), "partition": pa.int32()})
-# How often an append without an answer is asked for again before the caller hears of it.
-_ATTEMPTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +82,8 @@ class CompactedTopic(CompactedFold[Topic, F]):
                 if not rows:
                     return response
                 try:
-                    _append_at(self.ready(), self._table(rows), self._positions.get(ORDERED_PARTITION, 0))
+                    joint = JointAppend(self.ready(), self._lake.clock)
+                    append_at(joint, self._table(rows), self._positions.get(ORDERED_PARTITION, 0))
                 except (HeadMovedError, TopicChangedError):
                     continue
                 self._read_on()
@@ -129,48 +120,3 @@ class CompactedTopic(CompactedFold[Topic, F]):
         partition = ORDERED_PARTITION if self._ordered else None  # None: by key
         listed = [{"key": key, "value": value, "partition": partition} for key, value in rows]
         return pa.Table.from_pylist(listed, _COLUMNS)
-
-
-def _append_at(topic: Topic, table: pa.Table, end: int) -> Ranges:
-    """Append records if the topic's one partition still ends at `end`; they survive a power loss on return.
-
-    Raises `HeadMovedError`, and `OutcomeUnknownError` where the records may be there: read, and decide again.
-    """
-    return append_staged(lambda at_least_ms: _staged(topic, table, at_least_ms), lambda one: _commit(topic, one, end))
-
-
-def _commit(topic: Topic, staged: StagedAppend, end: int) -> Ranges:
-    known = min(segment.known_version for segment in staged.segments)
-    new_until: int | None = None
-
-    def decide(state: TopicState, now_ms: int, by_committer: bool) -> Outcome[Ranges]:
-        return decide_append_at(
-            state, topic.name, staged.segments, end, now_ms=now_ms, log_append_time=by_committer, new_until=new_until
-        )
-
-    for left in reversed(range(_ATTEMPTS)):
-        try:
-            return topic.commit_decided(decide, durable=True)
-        except OutcomeUnknownError:
-            staged.in_doubt = True
-            if not left:
-                raise
-            new_until = known
-        except UnsettledRequestError as error:
-            raise OutcomeUnknownError(
-                f"Whether records were appended to '{topic.name}' is not known: the store gave no answer, and the"
-                " topic was compacted meanwhile. Decide again, and see what is there.",
-                request_id="",
-            ) from error
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _staged(topic: Topic, table: pa.Table, at_least_ms: int) -> StagedAppend:
-    metadata, stager = topic.known.metadata, topic.stager()
-    try:
-        now_ms = max(topic.now_ms(), at_least_ms)
-        stage_records(stager, table, topic.name, topic.config(), "murmur2", 0, now_ms)
-        return StagedAppend(metadata, stager, stager.finish())
-    except BaseException:
-        stager.abort()
-        raise

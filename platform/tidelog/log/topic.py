@@ -10,34 +10,26 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from tidelog.log.appends.staged import StagedAppend, append_staged
-from tidelog.log.base.errors import UnknownPartitionError
+from tidelog.log.appends.joint import JointAppend
+from tidelog.log.appends.staged import StagedAppend
+from tidelog.log.base.errors import SegmentTooOldError
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.schema import LOG_APPEND_TIME
 from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.rate_limit import Throttle
-from tidelog.log.door.request_history import find_answer
 from tidelog.log.door.topic_machine import stored_config
 from tidelog.log.read_on import read_on
 from tidelog.log.records import partitioners
 from tidelog.log.records.checks import check_columns
 from tidelog.log.records.frames import as_table
-from tidelog.log.rules.appends import (
-    ConfigurationChangedError,
-    Marker,
-    Ranges,
-    UnsettledRequestError,
-    decide_append,
-    parse_acks,
-)
-from tidelog.log.rules.sequences import ProducerBatch
+from tidelog.log.rules.appends import LogAppendTimeError, Marker, Ranges, StagedShare, parse_acks
 from tidelog.log.rules.topics import Outcome, require_partition, require_topic
 from tidelog.log.rules.typed_topics import decide_grow
 from tidelog.log.segments import fetch
 from tidelog.log.segments.restage import restage
-from tidelog.log.segments.staging import Stager, Target, stage_records
+from tidelog.log.segments.staging import Stager, Target
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS, Staged
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
@@ -67,6 +59,7 @@ class Topic(TopicTables):
         self._door = door
         self._upkeep = upkeep
         self._throttle = throttle
+        self._joint = JointAppend(self, lake.clock)
         self._quiet = threading.BoundedSemaphore(QUIET_APPENDS)
         self._configured: tuple[Metadata | None, LakeConfig, TopicConfig] | None = None
         self._turn = int(lake.ids.fraction() * 2**31)
@@ -203,26 +196,17 @@ class Topic(TopicTables):
     def _append(
         self, table: pa.Table, level: int, partitioner: Any, compression: str | None, marker: Marker | None
     ) -> Ranges:
-        def stage(at_least_ms: int) -> StagedAppend:
-            while True:
-                require_topic(self._door.state, self._name, self._topic_id)
-                self.grow_for(table)
-                metadata, stager = self._door.state.metadata, self.stager(compression)
-                self._turn += 1
-                try:
-                    now_ms = max(self.now_ms(), at_least_ms)
-                    stage_records(stager, table, self._name, self.config(), partitioner, self._turn, now_ms)
-                    return StagedAppend(metadata, stager, stager.finish())
-                except UnknownPartitionError:
-                    stager.abort()
-                    if self._door.refresh().partitions == stager.partitions:
-                        raise
-                    # the topic has grown since it was last looked at
-                except BaseException:
-                    stager.abort()
-                    raise
-
-        return append_staged(stage, lambda staged: self._commit(staged, level, marker))
+        self._turn += 1
+        append = StagedAppend(
+            self._joint,
+            table,
+            acks=level,
+            partitioner=partitioner,
+            compression=compression,
+            turn=self._turn,
+            marker=marker,
+        )
+        return append.attempt()
 
     def stager(
         self, compression: str | None = None, compression_level: int | None = None, helpers: Executor | None = None
@@ -268,92 +252,25 @@ class Topic(TopicTables):
         Raises `RequestForgottenError` when the log no longer says whether the request was committed, and
         `DuplicateSegmentError` for a segment that was committed with others than now.
         """
-        level, given, new_until = parse_acks(acks), StagedAppend(None, None, staged), -1
+        level = parse_acks(acks)
         if not staged and marker is None:
             return {}
-        last = None
-
-        def stage(at_least_ms: int) -> StagedAppend:
-            nonlocal last
-            if last is None:
-                last = given
-            else:
-                timestamp_ms = max(self._lake.time.now_ms(), at_least_ms) if at_least_ms else None
-                last = StagedAppend(None, None, self.restage(last.segments, timestamp_ms))
-            return last
-
-        def commit(append: StagedAppend) -> Ranges:
-            nonlocal new_until
-            while True:
-                known = None if request_id is None else new_until
-                by_others = append is given
-                try:
-                    return self._commit(append, level, marker, request_id, known, elsewhere=by_others, synced=synced)
-                except UnsettledRequestError:
-                    lake, segments, head = self._lake, append.segments, self._door.state.version
-                    after = max(new_until, min(s.known_version for s in segments))
-                    answer = find_answer(lake.storage, lake.clock, self.folder, request_id or "", segments, after, head)
-                    if answer is not None:
-                        return answer
-                    new_until = head
-
-        return append_staged(stage, commit)
-
-    def commit_once(
-        self,
-        staged: Sequence[Staged],
-        metadata: Metadata | None,
-        *,
-        acks: int | str = "all",
-        request_id: str | None = None,
-        producers: Sequence[ProducerBatch] = (),
-        timeout_s: float | None = None,
-    ) -> Ranges:
-        """Commit as `commit` does, for a caller that keeps the records and stages them again where that is due.
-
-        `metadata` is the topic's as of staging (`known`); `timeout_s` is how long this attempt may take. Raises
-        `ConfigurationChangedError`, `LogAppendTimeError`, `SegmentTooOldError` and `PartlyRepeatedError` when the
-        records must be staged again, and what `decide_append` refuses them for.
-        """
-        append = StagedAppend(metadata, None, staged)
-        return self._commit(append, parse_acks(acks), None, request_id, producers=producers, timeout_s=timeout_s)
-
-    def _commit(
-        self,
-        append: StagedAppend,
-        level: int,
-        marker: Marker | None = None,
-        request_id: str | None = None,
-        new_until: int | None = None,
-        *,
-        producers: Sequence[ProducerBatch] = (),
-        timeout_s: float | None = None,
-        elsewhere: bool = False,
-        synced: bool = False,
-    ) -> Ranges:
-        """Commit what is staged, as one entry. `new_until`: up to which entry the request is known to be new.
-
-        `elsewhere`: others have written the segments; `synced`: and synced them. Raises as `decide_append`, and
-        `ConfigurationChangedError`.
-        """
-
-        def decide(state: TopicState, now_ms: int, by_committer: bool) -> Outcome[Ranges]:
-            if state.topic_id == self._topic_id and not append.is_current(state):
-                raise ConfigurationChangedError
-            require_topic(state, self._name, self._topic_id)
-            outcome = decide_append(
-                state,
-                self._name,
-                append.segments,
-                now_ms=now_ms,
-                log_append_time=by_committer,
-                marker=marker,
-                producers=producers,
-                new_until=new_until,
-            )
-            return replace(outcome, elsewhere=elsewhere, synced=elsewhere and synced)
-
-        return self.commit_decided(decide, durable=level == -1, request_id=request_id, timeout_s=timeout_s)
+        share = StagedShare(
+            tuple(staged),
+            acks=level,
+            new_until=None if request_id is None else -1,
+            marker=marker,
+            by_others=True,
+            synced=synced,
+        )
+        while True:
+            answer = self._joint.commit(share, request_id=request_id)
+            if not isinstance(answer.error, LogAppendTimeError | SegmentTooOldError):
+                return answer.required()
+            at_least_ms = answer.at_least_ms
+            timestamp_ms = max(self._lake.time.now_ms(), at_least_ms) if at_least_ms else None
+            again = tuple(self.restage(share.segments, timestamp_ms))
+            share = replace(share, segments=again, by_others=False, synced=False)
 
     def commit_decided(
         self,

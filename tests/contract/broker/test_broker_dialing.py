@@ -21,6 +21,7 @@ from tidelog.broker.cluster.links import BrokerLinks, Link
 from tidelog.broker.produce.hand_over import HandOvers
 from tidelog.broker.server.connection import ClientConnection
 from tidelog.log.lake import Lake
+from tidelog.log.rules.appends import CommitOutcome
 from tidelog.server.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings
 
 PARTITIONS = 12
@@ -39,17 +40,18 @@ def lake(tmp_path):
 def counts(monkeypatch):
     """What became of hand-overs, how often; and the principals that logged in."""
     counted: Counter[str] = Counter()
-    hand_over, logged_in = HandOvers._hand_over, ClientConnection._logged_in
+    handed_over, logged_in = HandOvers._handed_over, ClientConnection._logged_in
 
-    async def noted(self, committer, topic, part, outcome):
-        await hand_over(self, committer, topic, part, outcome)
-        counted["handed over" if outcome.exception() is None else repr(outcome.exception())] += 1
+    async def noted(self, committer, topic, share):
+        answer = await handed_over(self, committer, topic, share)
+        counted["handed over" if answer.outcome is CommitOutcome.COMMITTED else answer.outcome] += 1
+        return answer
 
     def seen(self, principal):
         counted[principal] += 1
         logged_in(self, principal)
 
-    monkeypatch.setattr(HandOvers, "_hand_over", noted)
+    monkeypatch.setattr(HandOvers, "_handed_over", noted)
     monkeypatch.setattr(ClientConnection, "_logged_in", seen)
     return counted
 

@@ -10,6 +10,7 @@ from support.fault_proxy import Fault, FaultProxy, first, storm, well
 from support.faulty_store import QUICK, RETRIES, FaultyStore, bad_weather, faulty_store, records, repeated
 from support.logs import stage, values
 from support.producers import Delivered, producer
+from support.shares import commit_alone
 
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.log.base.errors import OutcomeUnknownError, StorageUnavailableError
@@ -222,8 +223,8 @@ def test_an_entry_in_doubt_can_be_asked_for_later(store: FaultyStore):
             Fault.DROPPED if request.kind == "create" or store.proxy.failed["create"] else Fault.NONE
         )
         with pytest.raises(OutcomeUnknownError, match="is not known") as found:
-            topic.commit_once(segments, None, request_id="mine", timeout_s=0.5)
+            commit_alone(topic, segments, request_id="mine", timeout_s=0.5)
         assert found.value.request_id == "mine"
         store.proxy.plan = well
-        assert topic.commit_once(segments, None, request_id="mine") == {0: (1, 3)}
+        assert commit_alone(topic, segments, request_id="mine") == {0: (1, 3)}
     assert in_the_topic(store) == ["a", "b", "c"]

@@ -10,10 +10,16 @@ from support.compacted_folds import KINDS, TOPIC, Pair, Seen, Texts, make, plain
 from support.logs import memory_lake, open_lake, quiet
 
 from tidelog.connect.store.offsets import OffsetState, offset_record
-from tidelog.log.base.errors import InvalidConfigError, OutcomeUnknownError, StorageUnavailableError
+from tidelog.log.appends.joint import JointAppend
+from tidelog.log.base.errors import (
+    InvalidConfigError,
+    OutcomeUnknownError,
+    RequestForgottenError,
+    StorageUnavailableError,
+)
 from tidelog.log.compacted_topic import CompactedTopic
 from tidelog.log.lake import Lake
-from tidelog.log.rules.appends import UnsettledRequestError
+from tidelog.log.rules.appends import refusal
 from tidelog.operations.connectors import workers_topic
 from tidelog.registry.log.registry_log import RegistryLog
 
@@ -125,10 +131,8 @@ def test_an_append_that_compaction_hides_is_not_known(monkeypatch: pytest.Monkey
     topic = plain(lake)
     add_up(topic)
 
-    def unsettled(*_: Any, **__: Any) -> Any:
-        raise UnsettledRequestError
-
-    monkeypatch.setattr("tidelog.log.compacted_topic.decide_append_at", unsettled)
+    forgotten = refusal(RequestForgottenError("the log no longer says"))
+    monkeypatch.setattr(JointAppend, "commit", lambda *_: forgotten)
     with pytest.raises(OutcomeUnknownError, match="Decide again"):
         add_up(topic)
 

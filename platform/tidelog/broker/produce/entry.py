@@ -16,8 +16,8 @@ from tidelog.broker.produce.request import DuplicateSequenceError, ProducedBatch
 from tidelog.broker.records.batches import CODECS, patched
 from tidelog.broker.records.topic_codec import codec_of_topic
 from tidelog.broker.records.unpacking import repacked
-from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
-from tidelog.log.group_commit.handing_over import CommitPart
+from tidelog.log.appends.committer import Committer
+from tidelog.log.group_commit.engine import GroupCommit
 from tidelog.log.group_commit.requests import ProduceRequests
 from tidelog.log.lake import Lake
 from tidelog.log.rules.sequences import ProducerBatch
@@ -44,12 +44,8 @@ class Settled:
     refused: Sequence[tuple[ProducedBatch, BaseException]]
 
 
-class UnitWork(Protocol):
-    """What a writer makes of units: an entry, or parts of transactions, until each unit has its outcome."""
-
-    @property
-    def is_done(self) -> bool:
-        """Whether every unit has its outcome."""
+class UnsettledUnits(Protocol):
+    """What a writer has begun to write, until each unit has its outcome."""
 
     @property
     def waits_for(self) -> Future[Any] | None:
@@ -58,11 +54,8 @@ class UnitWork(Protocol):
     def due_s(self) -> float:
         """In how many seconds `advance` has something to do, 0 for now."""
 
-    def advance(self) -> None:
-        """Go on, once that is due."""
-
-    def settled(self) -> Settled:
-        """What became of all units."""
+    def advance(self) -> Settled | None:
+        """Go on, once that is due. None while a unit has no outcome."""
 
 
 class UnitWriter(Protocol):
@@ -76,14 +69,14 @@ class UnitWriter(Protocol):
     def read(self, units: Sequence[ProducedBatch]) -> Chunk:
         """Check batches and read their records, all at once."""
 
-    def begin(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> UnitWork:
-        """Begin with what was read before and `units`, in this order. Raises why the topic can't be had."""
+    def write(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> Settled | UnsettledUnits:
+        """Write what was read before and `units`, in this order. Raises why the topic can't be had."""
 
 
 class EntryWriter:
     """Makes the entries of one topic, one after another, while the next one's batches may be read.
 
-    `open_topic` gives a fresh handle; `commit_part` commits what is staged.
+    `open_topic` gives a fresh handle; `committer` commits what is staged.
     """
 
     def __init__(
@@ -91,12 +84,12 @@ class EntryWriter:
         open_topic: Callable[[], Topic],
         lake: Lake,
         reader: UnitReader,
-        commit_part: CommitPart,
+        committer: Committer,
         budget: FileBudget,
     ) -> None:
         self.budget = budget
         self._open_topic = open_topic
-        self._engine = GroupCommit(open_topic, lake.clock, lake.ids, commit_part=commit_part)
+        self._engine = GroupCommit(open_topic, lake.clock, lake.ids, committer=committer)
         self._reader = reader
         self._repeats = Repeats()
 
@@ -108,15 +101,16 @@ class EntryWriter:
         units = sorted(units, key=lambda unit: unit.partition)
         return self._reader.read(self._engine.known or self._open_topic(), units)
 
-    def begin(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> "WrittenEntry":
-        """Begin an entry of what was read before and of `units`, in this order, and try to commit it.
+    def write(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> Settled | UnsettledUnits:
+        """Make an entry of what was read before and of `units`, in this order, and try to commit it.
 
         Raises why the topic can't be had; then nothing was tried.
         """
         chunk = together([*chunks, self.read(units)])
+        if not chunk.units:
+            return Settled((), chunk.refused)
         entry = WrittenEntry(self._engine, self._repeats, chunk, self._reader.cluster().epoch)
-        entry.advance()
-        return entry
+        return entry.advance() or entry
 
 
 class WrittenEntry:
@@ -131,9 +125,7 @@ class WrittenEntry:
         self._table = chunk.table
         counts = np.array(chunk.counts, np.int64)
         self._starts = np.cumsum(counts) - counts
-        self._entry: PendingEntry | None = None
-        if self._units:
-            self._entry = engine.begin(self._requests(counts))
+        self._entry = engine.begin(self._requests(counts))
 
     def _requests(self, counts: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> ProduceRequests:
         units = self._units
@@ -149,32 +141,23 @@ class WrittenEntry:
         )
 
     @property
-    def is_done(self) -> bool:
-        """Whether every unit has its outcome."""
-        return self._entry is None or self._entry.is_done
-
-    @property
     def waits_for(self) -> Future[Any] | None:
         """What must be done before `advance` is called; None for nothing."""
-        return None if self._entry is None else self._entry.waits_for
+        return self._entry.waits_for
 
     def due_s(self) -> float:
         """In how many seconds `advance` has something to do, 0 for now."""
-        return 0.0 if self._entry is None else self._entry.due_s()
+        return self._entry.due_s()
 
-    def advance(self) -> None:
-        """Try to commit, once that is due."""
-        if self._entry is None:
-            return
+    def advance(self) -> Settled | None:
+        """Try to commit, once that is due. None while a unit has no outcome."""
         try:
             self._entry.advance()
         except Exception:
             logger.exception("Producing to topic '%s' failed by a fault in the program.", self._units[0].topic)
+        return self._settled() if self._entry.is_done else None
 
-    def settled(self) -> Settled:
-        """What became of all units."""
-        if self._entry is None:
-            return Settled((), self._refused)
+    def _settled(self) -> Settled:
         outcomes = self._entry.outcomes
         appended, refused = [], self._refused
         firsts = outcomes.offsets(self._table.num_rows)[self._starts].tolist()

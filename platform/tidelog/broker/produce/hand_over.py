@@ -1,14 +1,13 @@
 """Hand-over: a broker has what it staged committed by its topic's committer, and commits it itself where that fails.
 
 The committer makes one entry of what all brokers hand over, so that they don't race for the log. It is not needed for
-safety: a broker that gets no answer commits its part itself, and the second of the two finds it in the log.
+safety: a broker that gets no answer commits its share itself, and the second of the two finds it in the log.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -22,7 +21,6 @@ from tidelog.broker.cluster.leases import times_of
 from tidelog.broker.produce.joint_entries import JointEntries
 from tidelog.broker.produce.linger import FileBudget
 from tidelog.broker.wire.hand_over import (
-    CommitOutcome,
     HandedOverAnswer,
     HandOver,
     decode_answer,
@@ -30,51 +28,48 @@ from tidelog.broker.wire.hand_over import (
     encode_answer,
     encode_hand_over,
 )
-from tidelog.log.base.errors import OutcomeUnknownError, TidelogError
 from tidelog.log.delta.actions import Metadata
-from tidelog.log.group_commit.handing_over import HandedOver, NotTakenError, UnansweredError
-from tidelog.log.rules.appends import ConfigurationChangedError, Ranges
-from tidelog.log.rules.joint_appends import StagedShare
+from tidelog.log.rules.appends import AppendAnswer, CommitOutcome, Ranges, StagedShare
 from tidelog.log.topic import Topic
 
 logger = logging.getLogger(__name__)
 
 # How long a committer that gave no answer is not asked again: by then it is taken for dead, or answers.
 AVOIDED_S: Final = 5.0
+# What becomes of a share that a committer was not asked for, or gave no answer about.
+_NOT_TAKEN: Final = AppendAnswer(CommitOutcome.REFUSED, elsewhere=True)
+_UNANSWERED: Final = AppendAnswer(CommitOutcome.UNKNOWN, elsewhere=True)
 
 
-@dataclass(slots=True)
 class CommittedTopic:
     """A topic that this broker commits to: for itself, and for others where it is the topic's committer.
 
-    `budget` is what the topic's linger goes by. It is right at the committer, which all brokers' files are counted at,
-    and which tells it the others with each answer.
+    It is the `Committer` of the topic's pool. `budget` is what the topic's linger goes by. It is right at the topic's
+    committer, which all brokers' files are counted at: each of its answers says what is left.
     """
 
-    name: str
-    topic_id: str
-    entries: JointEntries
-    budget: FileBudget
-
-
-class TopicCommit:
-    """Commits what one topic's pool has staged: the port `CommitPart`, for any thread."""
-
-    def __init__(self, hand_overs: "HandOvers", topic: CommittedTopic) -> None:
+    def __init__(
+        self, hand_overs: "HandOvers", name: str, topic_id: str, entries: JointEntries, budget: FileBudget
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.entries = entries
+        self.budget = budget
         self._hand_overs = hand_overs
-        self._topic = topic
-        self._uuid = UUID(topic.topic_id)
+        self._uuid = UUID(topic_id)
 
     def digest(self, metadata: Metadata | None) -> str:
-        """As `CommitPart.digest`."""
-        return self._topic.entries.digest(metadata)
+        """As `Committer.digest`."""
+        return self.entries.digest(metadata)
 
-    def __call__(self, topic: Topic, part: StagedShare, *, here: bool, timeout_s: float) -> Ranges:  # noqa: ARG002
-        """Commit a part here, or have another broker do so. Raises as `CommitPart`."""
-        committer = None if here else self._hand_overs.committer(self._uuid)
-        if committer is None:
-            return self._topic.entries.commit(part, timeout_s)
-        raise self._hand_overs.begin(committer, self._topic, part)
+    def hand_over(self, share: StagedShare) -> Future[AppendAnswer] | None:
+        """As `Committer.hand_over`: to the topic's committer, where that is another broker."""
+        committer = self._hand_overs.committer(self._uuid)
+        return None if committer is None else self._hand_overs.begin(committer, self, share)
+
+    def commit(self, share: StagedShare, timeout_s: float) -> AppendAnswer | Future[AppendAnswer]:
+        """As `Committer.commit`."""
+        return self.entries.commit(share, timeout_s)
 
 
 class HandOvers:
@@ -104,7 +99,7 @@ class HandOvers:
                 self._within_s,
             )
             budget = FileBudget(self._linger, context.clock.elapsed_s())
-            found = self._topics[topic_id] = CommittedTopic(name, topic_id, entries, budget)
+            found = self._topics[topic_id] = CommittedTopic(self, name, topic_id, entries, budget)
         return found
 
     def forget(self, topic_id: str) -> None:
@@ -137,48 +132,52 @@ class HandOvers:
             return None
         return None if self._context.clock.elapsed_s() < self._avoided.get(node.registration, 0.0) else node
 
-    def begin(self, committer: BrokerNode, topic: CommittedTopic, part: StagedShare) -> HandedOver:
-        """Hand a part over, and what its answer is awaited by. For any thread."""
-        handed = HandedOver(Future(), elsewhere=True)
-        self._loop.call_soon_threadsafe(lambda: self._begin(self._hand_over(committer, topic, part, handed.answer)))
-        return handed
+    def begin(self, committer: BrokerNode, topic: CommittedTopic, share: StagedShare) -> Future[AppendAnswer]:
+        """Hand a share over; its answer. For any thread."""
+        answer: Future[AppendAnswer] = Future()
+        self._loop.call_soon_threadsafe(lambda: self._begin(self._hand_over(committer, topic, share, answer)))
+        return answer
 
     async def _hand_over(
-        self, committer: BrokerNode, topic: CommittedTopic, part: StagedShare, outcome: "Future[Ranges]"
+        self, committer: BrokerNode, topic: CommittedTopic, share: StagedShare, outcome: Future[AppendAnswer]
     ) -> None:
-        hand_overs = self._context.meter.hand_overs
+        answer = _UNANSWERED
         try:
-            began_s = self._context.clock.elapsed_s()
-            answer = await self._answer(committer, topic, part)
-            now_s = self._context.clock.elapsed_s()
+            answer = await self._handed_over(committer, topic, share)
+        finally:
+            outcome.set_result(answer)
+
+    async def _handed_over(self, committer: BrokerNode, topic: CommittedTopic, share: StagedShare) -> AppendAnswer:
+        """What the committer says, or that it says nothing."""
+        hand_overs, clock = self._context.meter.hand_overs, self._context.clock
+        began_s = clock.elapsed_s()
+        try:
+            answer = await self._answer(committer, topic, share)
         except NotAskedError as e:
             hand_overs["not_asked"] += 1
             self._avoid(committer, repr(e))
-            outcome.set_exception(NotTakenError())
+            return _NOT_TAKEN
         except (NoAnswerError, ValueError) as e:
             hand_overs["no_answer"] += 1
             self._avoid(committer, repr(e))
-            outcome.set_exception(UnansweredError())
+            return _UNANSWERED
         except BaseException:
             hand_overs["no_answer"] += 1
-            outcome.set_exception(UnansweredError())
             raise
-        else:
-            hand_overs[answer.fate.name.lower()] += 1
-            if answer.fate is CommitOutcome.COMMITTED:
-                topic.budget.told(answer.files_left, now_s)
-                outcome.set_result(answer.ranges)
-                return
-            if now_s - began_s > self._within_s / 4:
-                self._avoid(committer, answer.why)
-            outcome.set_exception(NotTakenError() if answer.fate is CommitOutcome.REFUSED else UnansweredError())
+        hand_overs[answer.outcome.name.lower()] += 1
+        now_s = clock.elapsed_s()
+        if answer.outcome is CommitOutcome.COMMITTED:
+            topic.budget.told(answer.files_left, now_s)
+        elif now_s - began_s > self._within_s / 4:
+            self._avoid(committer, answer.why)
+        return AppendAnswer(answer.outcome, answer.ranges, elsewhere=True)
 
-    async def _answer(self, committer: BrokerNode, topic: CommittedTopic, part: StagedShare) -> HandedOverAnswer:
+    async def _answer(self, committer: BrokerNode, topic: CommittedTopic, share: StagedShare) -> HandedOverAnswer:
         view = self._context.cluster()
         me, channels = view.node(view.node_id), self._context.channels
         if me is None:
             raise NotAskedError("this broker serves no more")
-        request = HandOver(view.cluster_id, me.registration, topic.name, topic.topic_id, part)
+        request = HandOver(view.cluster_id, me.registration, topic.name, topic.topic_id, share)
         address = committer.addresses[self._listener]
         return decode_answer(await channels.ask(address, encode_hand_over(request), self._within_s))
 
@@ -191,14 +190,14 @@ class HandOvers:
     # --- committing for others -----------------------------------------------------------------------------
 
     async def __call__(self, call: Call) -> Encoded:
-        """Answer a hand-over, once its part is committed or refused."""
+        """Answer a hand-over, once its share is committed or refused."""
         request = decode_hand_over(call.body)
         topic = self.topic(request.topic, request.topic_id)
-        fate, ranges, why = await self._committed(request, topic)
-        if fate is CommitOutcome.COMMITTED:
+        outcome, ranges, why = await self._committed(request, topic)
+        if outcome is CommitOutcome.COMMITTED:
             self._context.topics.committed(request.topic)
         left = topic.budget.left(self._context.clock.elapsed_s())
-        return Encoded([encode_answer(HandedOverAnswer(fate, ranges, left, why))])
+        return Encoded([encode_answer(HandedOverAnswer(outcome, ranges, left, why))])
 
     async def _committed(self, request: HandOver, topic: CommittedTopic) -> tuple[CommitOutcome, Ranges, str]:
         view = self._context.cluster()
@@ -208,14 +207,12 @@ class HandOvers:
             return CommitOutcome.REFUSED, {}, "this broker serves no more"
         if not request.sender or all(node.registration != request.sender for node in view.nodes):
             return CommitOutcome.REFUSED, {}, f"no broker that serves is registered as {request.sender}"
-        part = request.part.repeated()
-        small = sum(segment.size < self._linger.small_file_bytes for segment in part.segments)
+        share = request.share.repeated()
+        small = sum(segment.size < self._linger.small_file_bytes for segment in share.segments)
         topic.budget.take(small, self._context.clock.elapsed_s())
-        try:
-            return CommitOutcome.COMMITTED, await asyncio.wrap_future(topic.entries.add(part)), ""
-        except OutcomeUnknownError as e:
-            return CommitOutcome.UNKNOWN, {}, str(e)
-        except TidelogError as e:
-            return CommitOutcome.REFUSED, {}, str(e)
-        except ConfigurationChangedError:
-            return CommitOutcome.REFUSED, {}, "the topic's configuration has changed"
+        answer = await asyncio.wrap_future(topic.entries.add(share))
+        if answer.outcome is CommitOutcome.COMMITTED:
+            return answer.outcome, answer.ranges, ""
+        # What is stale the other broker finds stale, too, when it commits it.
+        outcome = CommitOutcome.REFUSED if answer.outcome is CommitOutcome.STALE else answer.outcome
+        return outcome, {}, str(answer.error or "the topic's configuration has changed")

@@ -12,7 +12,7 @@ from tidelog.broker.base.cluster_view import rack_of
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.produce.entry import EntryWriter
-from tidelog.broker.produce.hand_over import HandOvers, TopicCommit
+from tidelog.broker.produce.hand_over import HandOvers
 from tidelog.broker.produce.linger import FileBudget
 from tidelog.broker.produce.parts import PartWriter
 from tidelog.broker.produce.reading import UnitReader
@@ -183,8 +183,7 @@ def handlers(context: Context) -> Handlers:
 
     def new_entries(name: str, topic_id: str) -> EntryWriter:
         committed = hand_overs.topic(name, topic_id)
-        commit_part = TopicCommit(hand_overs, committed)
-        return EntryWriter(partial(open_topic, lake, name, topic_id), lake, reader, commit_part, committed.budget)
+        return EntryWriter(partial(open_topic, lake, name, topic_id), lake, reader, committed, committed.budget)
 
     def new_parts(name: str, topic_id: str) -> PartWriter:
         budget = FileBudget(linger, lake.clock.elapsed_s())

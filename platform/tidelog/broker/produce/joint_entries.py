@@ -1,6 +1,6 @@
 """The entries of one topic at one broker: what it has staged itself, and what others have handed over, in one entry.
 
-Parts that come while an entry is written share the next one, so nothing waits for company.
+Shares that come while an entry is written are in the next one together, so nothing waits for company.
 """
 
 import logging
@@ -12,18 +12,16 @@ from tidelog.log.appends.joint import JointAppend
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import OutcomeUnknownError, TidelogError
 from tidelog.log.delta.actions import Metadata
-from tidelog.log.group_commit.handing_over import HandedOver
-from tidelog.log.rules.appends import Ranges
-from tidelog.log.rules.joint_appends import PartAnswer, StagedShare
+from tidelog.log.rules.appends import AppendAnswer, StagedShare, refusal
 from tidelog.log.topic import Topic
 
 logger = logging.getLogger(__name__)
 
-_Waiting = tuple[StagedShare, "Future[Ranges]"]
+_Waiting = tuple[StagedShare, "Future[AppendAnswer]"]
 
 
 class JointEntries:
-    """Commits parts of one topic, one entry after another.
+    """Commits shares of one topic, one entry after another.
 
     `open_topic` gives a handle of it, or raises why it can't be had. `start` has a thread run a call, later; it may be
     called by any thread. `within_s`: how long an entry may take that others wait for, too.
@@ -42,42 +40,40 @@ class JointEntries:
         self._within_s = within_s
         self._lock = threading.Lock()
         self._waiting: list[_Waiting] = []
+        # Whether a thread commits, or is to; else nothing waits.
         self._is_busy = False
         self._joint: JointAppend | None = None
 
     def digest(self, metadata: Metadata | None) -> str:
-        """As `CommitPart.digest`."""
+        """As `Committer.digest`."""
         return self._joint_append().digest(metadata)
 
-    def commit(self, part: StagedShare, timeout_s: float) -> Ranges:
-        """Commit a part, with what waits, in the thread that calls. Raises as `CommitPart`.
-
-        While another thread commits, the part waits for the next entry: `HandedOver`.
-        """
-        answer: Future[Ranges] = Future()
+    def commit(self, share: StagedShare, timeout_s: float) -> AppendAnswer | Future[AppendAnswer]:
+        """Commit a share in the thread that calls. While another one commits, it waits for the next entry."""
         with self._lock:
-            waiting = [(part, answer), *self._waiting]
             if self._is_busy:
-                self._waiting.append((part, answer))
-                raise HandedOver(answer)
-            self._is_busy, self._waiting = True, []
+                return self._wait(share)
+            self._is_busy = True
         try:
-            self._write(waiting, timeout_s if len(waiting) == 1 else max(timeout_s, self._within_s))
+            return self._write([share], timeout_s)[0]
         finally:
             with self._lock:
                 self._is_busy = bool(self._waiting)
             if self._is_busy:
                 self._start(self._run)
-        return answer.result()
 
-    def add(self, part: StagedShare) -> "Future[Ranges]":
-        """Have a part committed by some thread, soon: its offsets, or what `CommitPart` raises."""
-        answer: Future[Ranges] = Future()
+    def add(self, share: StagedShare) -> Future[AppendAnswer]:
+        """Have a share committed by some thread, soon."""
         with self._lock:
-            self._waiting.append((part, answer))
+            answer = self._wait(share)
             begins, self._is_busy = not self._is_busy, True
         if begins:
             self._start(self._run)
+        return answer
+
+    def _wait(self, share: StagedShare) -> Future[AppendAnswer]:
+        answer: Future[AppendAnswer] = Future()
+        self._waiting.append((share, answer))
         return answer
 
     def _run(self) -> None:
@@ -88,24 +84,20 @@ class JointEntries:
                 self._is_busy = bool(waiting)
             if not waiting:
                 return
-            self._write(waiting, self._within_s)
+            answers = self._write([share for share, _ in waiting], self._within_s)
+            for (_, outcome), answer in zip(waiting, answers, strict=True):
+                outcome.set_result(answer)
 
-    def _write(self, waiting: Sequence[_Waiting], timeout_s: float) -> None:
+    def _write(self, shares: Sequence[StagedShare], timeout_s: float) -> Sequence[AppendAnswer]:
         """One entry of these; each gets its answer, whatever happens."""
-        answers: Sequence[PartAnswer]
         try:
-            answers = self._joint_append().commit([part for part, _ in waiting], timeout_s)
+            return self._joint_append().commit_all(shares, timeout_s)
         except TidelogError as e:  # the topic can't be opened
-            answers = [e] * len(waiting)
+            return [refusal(e)] * len(shares)
         except Exception:
             logger.exception("A commit failed by a fault in the program.")
             unknown = OutcomeUnknownError("The commit was broken off. Its records may be there.", request_id="")
-            answers = [unknown] * len(waiting)
-        for (_, answer), found in zip(waiting, answers, strict=True):
-            if isinstance(found, dict):
-                answer.set_result(found)
-            else:
-                answer.set_exception(found)
+            return [refusal(unknown)] * len(shares)
 
     def _joint_append(self) -> JointAppend:
         if self._joint is None:

@@ -65,11 +65,9 @@ class PartWriter:
         """Check batches and read their records, all at once."""
         return self._reader.read(self._open_topic(), units)
 
-    def begin(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> "StagedParts":
+    def write(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> Settled:
         """Stage what was read before and `units`, in this order. Raises why the topic can't be had."""
-        staged = StagedParts(self._lake, self._open_topic(), self._transactions, [*chunks, self.read(units)])
-        staged.run()
-        return staged
+        return StagedParts(self._lake, self._open_topic(), self._transactions, [*chunks, self.read(units)]).run()
 
 
 @dataclass(slots=True)
@@ -92,9 +90,6 @@ class _Run:
 class StagedParts:
     """The units of one go, each of which has its outcome when it has run: clients repeat what failed."""
 
-    is_done = True
-    waits_for = None
-
     def __init__(self, lake: Lake, topic: Topic, transactions: TransactionLog, chunks: Sequence[Chunk]) -> None:
         self._lake = lake
         self._topic = topic
@@ -107,15 +102,13 @@ class StagedParts:
         # Of each unit how many records its transaction has in its partition before it, as far as is known.
         self._before: dict[int, int] = {}
 
-    def due_s(self) -> float:
-        """In how many seconds there is something to do."""
-        return 0.0
-
-    def advance(self) -> None:
-        """Nothing is left to do."""
-
-    def settled(self) -> Settled:
-        """What became of all units."""
+    def run(self) -> Settled:
+        """Stage all units that can be, and note them in the log of transactions; what became of all."""
+        left = list(range(len(self._units)))
+        for attempt in range(_TRIES):
+            if not left:
+                break
+            left = self._attempt(left, is_last=attempt == _TRIES - 1)
         appended = [self._appended(at) for at in range(len(self._units)) if at not in self._errors]
         refused = [(self._units[at], error) for at, error in self._errors.items()]
         return Settled(appended, [*self._refused, *refused])
@@ -124,14 +117,6 @@ class StagedParts:
         unit, state = self._units[at], self._topic.known
         bound = state.end(unit.partition) + self._before.get(at, 0)
         return Appended(unit, Landed(bound, None), state.start(unit.partition), None)
-
-    def run(self) -> None:
-        """Stage all units that can be, and note them in the log of transactions."""
-        left = list(range(len(self._units)))
-        for attempt in range(_TRIES):
-            if not left:
-                return
-            left = self._attempt(left, is_last=attempt == _TRIES - 1)
 
     # --- one attempt ---------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
-from tidelog.broker.produce.entry import Appended, Settled, UnitWork, UnitWriter
+from tidelog.broker.produce.entry import Appended, Settled, UnitWriter
 from tidelog.broker.produce.linger import NextRound, due_in_s, small_files
 from tidelog.broker.produce.reading import Chunk
 from tidelog.broker.produce.request import ProducedBatch
@@ -139,14 +139,14 @@ class TopicPool:
 
     async def _committed(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> Settled:
         blocking = self._context.blocking
-        entry, settled = await blocking(_first_attempt, self._writer, chunks, units)
-        while settled is None:
-            if entry.waits_for is not None:
-                await until_done(entry.waits_for)
+        written = await blocking(self._writer.write, chunks, units)
+        while not isinstance(written, Settled):
+            if written.waits_for is not None:
+                await until_done(written.waits_for)
             else:
-                await pause(entry.due_s())
-            settled = await blocking(_next_attempt, entry)
-        return settled
+                await pause(written.due_s())
+            written = await blocking(written.advance) or written
+        return written
 
     def _take(self, most_bytes: int, *, at_least_one: bool) -> list[ProducedBatch]:
         units: list[ProducedBatch] = []
@@ -218,15 +218,3 @@ class TopicPool:
             one.unit.header.count,
             extra={"request": one.unit.request.id},
         )
-
-
-def _first_attempt(
-    writer: UnitWriter, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]
-) -> tuple[UnitWork, Settled | None]:
-    entry = writer.begin(chunks, units)
-    return entry, entry.settled() if entry.is_done else None
-
-
-def _next_attempt(entry: UnitWork) -> Settled | None:
-    entry.advance()
-    return entry.settled() if entry.is_done else None

@@ -6,15 +6,13 @@ Both ends are brokers of one cluster and of one release: the request's version i
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 import orjson
 
 from tidelog.broker.wire.apis import BETWEEN_BROKERS, ApiKey
 from tidelog.broker.wire.errors import MalformedRequestError
-from tidelog.log.rules.appends import Ranges
-from tidelog.log.rules.joint_appends import StagedShare
+from tidelog.log.rules.appends import CommitOutcome, Ranges, StagedShare
 from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.segments.writer import Staged
 
@@ -24,30 +22,20 @@ _CORRELATION_ID: Final = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """A part of a topic's next entry. `sender`: the registration of the broker that has staged it."""
+    """A share of a topic's next entry. `sender`: the registration of the broker that has staged it."""
 
     cluster_id: str
     sender: str
     topic: str
     topic_id: str
-    part: StagedShare
-
-
-class CommitOutcome(StrEnum):
-    """What became of a part."""
-
-    COMMITTED = "committed"
-    # It is in no entry, and this committer will put it into none.
-    REFUSED = "refused"
-    # It may be in an entry, now or later.
-    UNKNOWN = "unknown"
+    share: StagedShare
 
 
 @dataclass(frozen=True, slots=True)
 class HandedOverAnswer:
-    """The answer. `files_left`: the topic's budget of files, as of now; `why`: for the log."""
+    """COMMITTED, REFUSED or UNKNOWN. `files_left`: the topic's budget of files, as of now; `why`: for the log."""
 
-    fate: CommitOutcome
+    outcome: CommitOutcome
     ranges: Ranges
     files_left: float
     why: str = ""
@@ -55,21 +43,21 @@ class HandedOverAnswer:
 
 def encode_hand_over(request: HandOver) -> bytes:
     """The request's frame, with its header and without its length."""
-    part = request.part
+    share = request.share
     body = {
         "cluster": request.cluster_id,
         "sender": request.sender,
         "topic": request.topic,
         "id": request.topic_id,
-        "configuration": part.configuration,
-        "acks": part.acks,
+        "configuration": share.configuration,
+        "acks": share.acks,
         "segments": [
             [s.partition, s.path, s.records, s.size, s.min_timestamp_ms, s.max_timestamp_ms, s.known_version]
-            for s in part.segments
+            for s in share.segments
         ],
         "producers": [
             [b.producer_id, b.epoch, [[p, first, count] for p, (first, count) in b.sequences.items()]]
-            for b in part.producers
+            for b in share.producers
         ],
     }
     version = BETWEEN_BROKERS[ApiKey.HAND_OVER].last
@@ -89,10 +77,10 @@ def decode_hand_over(payload: bytes | memoryview) -> HandOver:
             ProducerBatch(int(one), int(epoch), {int(p): (int(first), int(count)) for p, first, count in rows}, True)
             for one, epoch, rows in body["producers"]
         )
-        part = StagedShare(segments, str(body["configuration"]), producers, int(body["acks"]))
+        share = StagedShare(segments, str(body["configuration"]), producers, int(body["acks"]))
         if not segments or min(segment.records for segment in segments) < 1:
             raise ValueError("no records")
-        return HandOver(str(body["cluster"]), str(body["sender"]), str(body["topic"]), topic_id, part)
+        return HandOver(str(body["cluster"]), str(body["sender"]), str(body["topic"]), topic_id, share)
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise MalformedRequestError(f"What was handed over can't be read: {e!r}.") from e
 
@@ -109,7 +97,7 @@ def _of(kind: type, value: object) -> Any:
 def encode_answer(answer: HandedOverAnswer) -> bytes:
     """The answer's body."""
     ranges = [[p, first, end] for p, (first, end) in answer.ranges.items()]
-    return orjson.dumps({"fate": answer.fate, "ranges": ranges, "files": answer.files_left, "why": answer.why})
+    return orjson.dumps({"fate": answer.outcome, "ranges": ranges, "files": answer.files_left, "why": answer.why})
 
 
 def decode_answer(frame: bytes) -> HandedOverAnswer:

@@ -8,12 +8,12 @@ import orjson
 
 from tidelog.log.appends.topic_handle import TopicHandle
 from tidelog.log.base.clock import Clock
-from tidelog.log.base.errors import MissingSegmentError, TidelogError
+from tidelog.log.base.errors import MissingSegmentError, RequestForgottenError, TidelogError
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.door.request_history import find_answer
-from tidelog.log.rules.appends import UnsettledRequestError
-from tidelog.log.rules.joint_appends import PartAnswer, StagedShare, decide_joint_append
-from tidelog.log.rules.topics import Outcome
+from tidelog.log.rules.appends import UNSETTLED, AppendAnswer, StagedShare, committed, refusal
+from tidelog.log.rules.joint_appends import decide_joint_append
+from tidelog.log.rules.topics import Outcome, require_topic
 from tidelog.log.state.topic_state import TopicState
 
 
@@ -27,10 +27,10 @@ def configuration_digest(metadata: Metadata | None) -> str:
 
 
 class JointAppend:
-    """Makes the joint entries of one topic. `topic` has the topic's id; any number of threads."""
+    """Makes the entries of one topic: the committer of a process that hands nothing over. Any number of threads."""
 
     def __init__(self, topic: TopicHandle, clock: Clock) -> None:
-        self._topic = topic
+        self.topic = topic
         self._clock = clock
         self._digest: tuple[Metadata | None, str] = (None, "")
 
@@ -41,58 +41,77 @@ class JointAppend:
             known = self._digest = (metadata, configuration_digest(metadata))
         return known[1]
 
-    def commit(self, parts: Sequence[StagedShare], timeout_s: float | None = None) -> list[PartAnswer]:
-        """Commit the parts as one entry; the answer of each: {partition: (first offset, end offset)}, or its refusal.
+    def hand_over(self, share: StagedShare) -> None:  # noqa: ARG002
+        """As `Committer.hand_over`: to no process."""
+        return
 
-        A part that may have landed is looked for in the log where the topic's state no longer tells; one that the log
-        no longer knows gets `RequestForgottenError`. What is refused is in no entry of this call, but after
-        `OutcomeUnknownError`: then it may be. `timeout_s` is how long this may take. The segments are in the store, by
-        the word of those that staged them; where one is missing all the same, the parts are committed one by one.
+    def commit(
+        self, share: StagedShare, timeout_s: float | None = None, *, request_id: str | None = None
+    ) -> AppendAnswer:
+        """Commit one share as an entry of its own; as `commit_all`."""
+        return self.commit_all([share], timeout_s, request_id=request_id)[0]
+
+    def commit_all(
+        self, shares: Sequence[StagedShare], timeout_s: float | None = None, *, request_id: str | None = None
+    ) -> list[AppendAnswer]:
+        """Commit the shares as one entry; the answer of each.
+
+        A share that may have landed is looked for in the log where the topic's state no longer tells; one that the log
+        no longer knows is refused by `RequestForgottenError`, unless its producers' sequences tell. `timeout_s` is how
+        long this may take. `request_id`: the entry's; one with this id is the shares', too. The segments are in the
+        store, by the word of those that staged them; where one is missing all the same, the shares are committed one by
+        one.
         """
-        answers: dict[int, PartAnswer] = {}
-        left = dict(enumerate(parts))
+        answers: dict[int, AppendAnswer] = {}
+        left = dict(enumerate(shares))
         while left:
             try:
-                found = self._attempt(list(left.values()), timeout_s)
+                found = self._attempt(list(left.values()), timeout_s, request_id)
             except MissingSegmentError as e:
-                found = [e] if len(left) == 1 else [self.commit([part], timeout_s)[0] for part in left.values()]
+                found = [refusal(e)] if len(left) == 1 else [self.commit(share, timeout_s) for share in left.values()]
             except TidelogError as e:
-                found = [e] * len(left)
+                found = [refusal(e)] * len(left)
             again: dict[int, StagedShare] = {}
             for at, answer in zip(left, found, strict=True):
-                if isinstance(answer, UnsettledRequestError):
-                    head = self._topic.known.version
-                    try:
-                        earlier = self._earlier(left[at], head)
-                    except TidelogError as e:
-                        answers[at] = e
-                        continue
-                    if earlier is None:
-                        again[at] = replace(left[at], new_until=head)
-                    else:
-                        answers[at] = earlier
+                settled = self._settled(left[at], request_id) if answer is UNSETTLED else answer
+                if isinstance(settled, StagedShare):
+                    again[at] = settled
                 else:
-                    answers[at] = answer
+                    answers[at] = settled
             left = again
-        return [answers[at] for at in range(len(parts))]
+        return [answers[at] for at in range(len(shares))]
 
-    def _attempt(self, parts: Sequence[StagedShare], timeout_s: float | None) -> Sequence[PartAnswer]:
-        topic = self._topic
+    def _attempt(
+        self, shares: Sequence[StagedShare], timeout_s: float | None, request_id: str | None
+    ) -> Sequence[AppendAnswer]:
+        topic = self.topic
 
-        def decide(state: TopicState, now_ms: int, by_committer: bool) -> Outcome[Sequence[PartAnswer]]:
+        def decide(state: TopicState, now_ms: int, by_committer: bool) -> Outcome[Sequence[AppendAnswer]]:
+            require_topic(state, topic.name, topic.id)
             return decide_joint_append(
                 state,
                 topic.name,
-                parts,
+                shares,
                 configuration=self.digest(state.metadata),
                 now_ms=now_ms,
                 log_append_time=by_committer,
             )
 
-        return topic.commit_decided(decide, durable=any(part.acks == -1 for part in parts), timeout_s=timeout_s)
+        durable = any(share.acks == -1 for share in shares)
+        return topic.commit_decided(decide, durable=durable, request_id=request_id, timeout_s=timeout_s)
 
-    def _earlier(self, part: StagedShare, head: int) -> PartAnswer | None:
-        """What an entry up to `head` gave the part, as the log's kept entries tell it. Raises as `find_answer`."""
-        known = min(segment.known_version for segment in part.segments)
-        after = max(known, -1 if part.new_until is None else part.new_until)
-        return find_answer(self._topic.storage, self._clock, self._topic.folder, "", part.segments, after, head)
+    def _settled(self, share: StagedShare, request_id: str | None) -> AppendAnswer | StagedShare:
+        """What an earlier entry gave the share, as the log's kept entries tell it; or the share, which is in none."""
+        topic, head = self.topic, self.topic.known.version
+        after = max(share.known_version, -1 if share.new_until is None else share.new_until)
+        try:
+            ranges = find_answer(
+                topic.storage, self._clock, topic.folder, request_id or "", share.segments, after, head
+            )
+        except RequestForgottenError as e:
+            if not share.is_numbered:
+                return refusal(e)
+            ranges = None
+        except TidelogError as e:
+            return refusal(e)
+        return replace(share, new_until=head) if ranges is None else committed(ranges)

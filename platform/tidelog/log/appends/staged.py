@@ -1,84 +1,89 @@
 """An append between its staging and its commit: the log may change meanwhile, and then the records are staged again."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+import pyarrow as pa
 
-from tidelog.log.base.errors import (
-    MissingSegmentError,
-    OutcomeUnknownError,
-    OutOfOrderSequenceError,
-    ProducerFencedError,
-    SegmentTooOldError,
-    TidelogError,
-    UnknownPartitionError,
-)
-from tidelog.log.delta.actions import Metadata
-from tidelog.log.rules.appends import ConfigurationChangedError, LogAppendTimeError
-from tidelog.log.segments.staging import Stager
-from tidelog.log.segments.writer import Staged
-from tidelog.log.state.topic_state import TopicState
-
-R = TypeVar("R")
-
-# The log is not what it was when the records were staged: they are looked at again and staged again. Each comes from a
-# decision over a newer state than the one before, in which the same can't be found again.
-STAGE_AGAIN = (
-    LogAppendTimeError,
-    ConfigurationChangedError,
-    SegmentTooOldError,
-    OutOfOrderSequenceError,
-    ProducerFencedError,
-    UnknownPartitionError,
-)
+from tidelog.log.appends.joint import JointAppend
+from tidelog.log.base.errors import UnknownPartitionError
+from tidelog.log.records.partitioners import Partitioner
+from tidelog.log.rules.appends import CommitOutcome, Marker, Ranges, StagedShare
+from tidelog.log.rules.topics import require_topic
+from tidelog.log.segments.staging import Stager, stage_records
 
 
-@dataclass(slots=True)
 class StagedAppend:
-    """Records of one topic, checked against its configuration and staged, until an entry names their segments.
+    """Records of one topic on their way into its log. They land once, however often `attempt` is called.
 
-    `metadata`: the topic's when the records were checked, None where the caller didn't check them. `stager` is None for
-    segments that others wrote. `in_doubt`: an entry that names the segments may be in the log.
+    `table` as `tidelog.log.records.checks.to_records` takes it; `turn` chooses the partition of records without a key.
+    `only_at`: they are appended only where the topic's one partition ends there. For one thread at a time.
     """
 
-    metadata: Metadata | None
-    stager: Stager | None
-    segments: Sequence[Staged] = ()
-    in_doubt: bool = False
+    def __init__(
+        self,
+        joint: JointAppend,
+        table: pa.Table,
+        *,
+        acks: int = -1,
+        partitioner: str | Partitioner = "murmur2",
+        compression: str | None = None,
+        turn: int = 0,
+        marker: Marker | None = None,
+        only_at: int | None = None,
+    ) -> None:
+        self._joint = joint
+        self._table = table
+        self._acks = acks
+        self._partitioner = partitioner
+        self._compression = compression
+        self._turn = turn
+        self._marker = marker
+        self._only_at = only_at
+        # What is staged, and in doubt once it was to be committed.
+        self._share: StagedShare | None = None
 
-    def is_current(self, state: TopicState) -> bool:
-        """Whether the topic's configuration is still the one that the records were checked against."""
-        return self.metadata is None or self.metadata == state.metadata
+    def attempt(self) -> Ranges:
+        """Commit the records, staged again as often as the log has changed: {partition: (first offset, end offset)}.
 
-    def discard(self) -> None:
-        """Delete the segments, unless others wrote them: no entry names them."""
-        if self.stager is not None:
-            self.stager.abort()
+        Raises what the records are refused for, and what the log and the store raise. After `OutcomeUnknownError`, and
+        after an exception that is no `TidelogError` (Ctrl-C), an entry may name the staged segments: they are kept, and
+        another attempt is made with them. Else they are deleted unless an entry names them.
+        """
+        at_least_ms = 0
+        while True:
+            stager: Stager | None = None
+            if self._share is None:
+                stager, self._share = self._stage(at_least_ms)
+            share, self._share = self._share, self._share.repeated()
+            answer = self._joint.commit(share)
+            if not answer.settles(share):
+                return answer.required()
+            self._share = None
+            if stager is not None and answer.outcome is not CommitOutcome.COMMITTED:
+                stager.abort()
+            if answer.outcome is not CommitOutcome.STALE:
+                return answer.required()
+            at_least_ms = answer.at_least_ms
 
-
-def append_staged(stage: Callable[[int], StagedAppend], commit: Callable[[StagedAppend], R]) -> R:
-    """Commit what `stage` has staged, and stage it again as often as the log has changed before the commit.
-
-    `stage` takes the earliest LogAppendTime (ms since the epoch) that the log will accept, 0 for any; its errors are
-    the caller's. `commit` raises what `decide_append` refuses staged records for. Staged segments are deleted unless an
-    entry names them, or may: after `OutcomeUnknownError`, and after an exception that is no `TidelogError` (Ctrl-C).
-    """
-    at_least_ms = 0
-    while True:
-        staged = stage(at_least_ms)
-        try:
-            return commit(staged)
-        except STAGE_AGAIN as e:
-            if isinstance(e, LogAppendTimeError):
-                at_least_ms = e.at_least_ms
-        except OutcomeUnknownError:
-            staged.in_doubt = True
-            raise
-        except TidelogError as e:
-            # A missing segment proves that no entry names it: another attempt writes it again.
-            staged.in_doubt = staged.in_doubt and not isinstance(e, MissingSegmentError)
-            if not staged.in_doubt:
-                staged.discard()
-            raise
-        staged.in_doubt = False  # the commit was decided over the newest state, so no entry names the segments
-        staged.discard()
+    def _stage(self, at_least_ms: int) -> tuple[Stager, StagedShare]:
+        """Check the records by the topic's configuration, and stage them; `at_least_ms`: as of `AppendAnswer`."""
+        topic = self._joint.topic
+        while True:
+            require_topic(topic.known, topic.name, topic.id)
+            topic.grow_for(self._table)
+            metadata, stager = topic.known.metadata, topic.stager(self._compression)
+            try:
+                now_ms = max(topic.now_ms(), at_least_ms)
+                stage_records(stager, self._table, topic.name, topic.config(), self._partitioner, self._turn, now_ms)
+                segments = tuple(stager.finish())
+            except UnknownPartitionError:
+                stager.abort()
+                if topic.state().partitions == stager.partitions:
+                    raise
+                # the topic has grown since it was last looked at
+            except BaseException:
+                stager.abort()
+                raise
+            else:
+                digest = self._joint.digest(metadata)
+                return stager, StagedShare(
+                    segments, digest, acks=self._acks, marker=self._marker, only_at=self._only_at
+                )

@@ -7,16 +7,16 @@ that is due, until every record has its outcome; a broker drives one engine for 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from tidelog.log.appends.staged import STAGE_AGAIN, StagedAppend, append_staged
+from tidelog.log.appends.committer import Committer
+from tidelog.log.appends.joint import JointAppend
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
     DeliveryTimeoutError,
-    OutcomeUnknownError,
     OutOfOrderSequenceError,
     ProducerFencedError,
     RequestForgottenError,
@@ -26,7 +26,6 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.log.delta.schema import LOG_APPEND_TIME
-from tidelog.log.group_commit.handing_over import CommitPart, HandedOver, NotTakenError, UnansweredError
 from tidelog.log.group_commit.producer_retries import ProducerRetries
 from tidelog.log.group_commit.requests import (
     I32,
@@ -40,10 +39,10 @@ from tidelog.log.group_commit.requests import (
     together,
 )
 from tidelog.log.records.checks import to_records
-from tidelog.log.rules.appends import ConfigurationChangedError, Ranges
-from tidelog.log.rules.joint_appends import StagedShare
+from tidelog.log.rules.appends import AppendAnswer, CommitOutcome, StagedShare, committed
 from tidelog.log.rules.sequences import ProducerBatch, Sequences
 from tidelog.log.rules.topics import require_partition, require_topic
+from tidelog.log.segments.staging import Stager
 from tidelog.log.topic import Topic
 
 
@@ -52,8 +51,8 @@ class GroupCommit:
 
     `open_topic` gives a fresh handle of the topic, and creates it where that is allowed; it is called again when the
     topic was deleted. `helpers` write segments beside the caller. `stage_in` takes checked records and their partitions
-    instead of the log: a transaction's. Its errors are final, and its records' offsets unknown. `commit_part` commits
-    what is staged, instead of an entry for it alone.
+    instead of the log: a transaction's. Its errors are final, and its records' offsets unknown. `committer` commits
+    what is staged; without one, each entry is one of its own.
     """
 
     def __init__(
@@ -64,14 +63,15 @@ class GroupCommit:
         retries: ProducerRetries | None = None,
         helpers: Executor | None = None,
         stage_in: Callable[[pa.Table, I32], None] | None = None,
-        commit_part: CommitPart | None = None,
+        committer: Committer | None = None,
     ) -> None:
         self.clock = clock
         self.ids = ids
         self.policy = retries or ProducerRetries()
         self.helpers = helpers
         self.stage_in = stage_in
-        self.commit_part = commit_part
+        self._committer = committer
+        self._own: JointAppend | None = None
         self.known: Topic | None = None
         # How often an entry was tried again since the engine began.
         self.retried = 0
@@ -95,6 +95,29 @@ class GroupCommit:
         self.known = topic or self._open_topic()
         return self.known
 
+    def committer(self, topic: Topic) -> Committer:
+        """What commits to the topic."""
+        if self._committer is not None:
+            return self._committer
+        if self._own is None or self._own.topic is not topic:
+            self._own = JointAppend(topic, self.clock)
+        return self._own
+
+
+@dataclass(slots=True)
+class _Staged:
+    """What is staged of an entry. `here`: it is handed over no more; `elsewhere`: another process may commit it yet."""
+
+    share: StagedShare
+    stager: Stager
+    here: bool = False
+    elsewhere: bool = False
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether it may be in the log."""
+        return self.share.new_until is not None
+
 
 class PendingEntry:
     """Requests from their first attempt until every unit has its outcome.
@@ -109,17 +132,13 @@ class PendingEntry:
         self._requests = requests
         self._open: Bools = np.ones(len(requests.deadlines_s), np.bool_)
         self._left = len(self._open)
-        self._request_id = engine.ids.new()
-        self._staged: StagedAppend | None = None
+        self._staged: _Staged | None = None
+        # The answer of another thread or process to what is staged.
+        self._awaited: Future[AppendAnswer] | None = None
         self._batches: list[ProducerBatch] = []
-        self._is_numbered = False
         self._numbered: dict[int, int] = {}
         self._given_up_in_doubt = False
-        # What was handed over, and whether it was in doubt before; whether another process may still commit it.
-        self._handed: tuple[HandedOver, bool] | None = None
-        self._is_elsewhere = False
         self._cancelled: Exception | None = None
-        self._unknown = 0
         self._attempts = 0
         self._not_before_s = 0.0
 
@@ -131,12 +150,12 @@ class PendingEntry:
     @property
     def in_doubt(self) -> bool:
         """Whether an entry with these records may be in the log."""
-        return self._staged is not None and self._staged.in_doubt
+        return self._staged is not None and (self._awaited is not None or self._staged.in_doubt)
 
     @property
-    def waits_for(self) -> Future[Ranges] | None:
+    def waits_for(self) -> Future[AppendAnswer] | None:
         """What `advance` needs to have an outcome before it is called again; None for nothing."""
-        return None if self._handed is None else self._handed[0].answer
+        return self._awaited
 
     def due_s(self) -> float:
         """In how many seconds `advance` has something to do, 0 for now."""
@@ -153,42 +172,104 @@ class PendingEntry:
         if self.is_done or self.due_s():
             return
         try:
-            append_staged(self._stage, self._commit)
-        except HandedOver as e:
-            assert self._staged is not None
-            self._handed, self._staged.in_doubt = (e, self._staged.in_doubt), True
+            self._attempt()
         except TidelogError as e:
+            self._drop()
             self._retry_later(e)
         except BaseException as e:  # even Ctrl-C: every record gets an outcome
             self._given_up_in_doubt = self._staged is not None
             self._fail(self._open, e)
             raise
         finally:
-            if self._staged is not None and not self._staged.in_doubt:
-                self._staged = None
             if self.is_done:
                 self._count_sequences()
 
     # --- one attempt ---------------------------------------------------------------------------------------
 
-    def _stage(self, at_least_ms: int) -> StagedAppend:
-        """Check and stage what is open, unless an entry of it may be there already."""
+    def _attempt(self) -> None:
+        """Commit what is open, staged again as often as the log has changed. Raises why that fails."""
+        answer: AppendAnswer | None = None
+        at_least_ms = 0
+        if self._awaited is not None:
+            answer, self._awaited = self._awaited.result(), None
+        while True:
+            answer = answer or self._commit(at_least_ms)
+            if answer is None or self._is_over(answer):
+                return
+            answer, at_least_ms = None, answer.at_least_ms
+
+    def _commit(self, at_least_ms: int) -> AppendAnswer | None:
+        """Commit what is staged, or else stage it first; None when nothing is open, or the answer is awaited."""
         self._answer_late()
-        if self._staged is not None and self._staged.in_doubt:
-            return self._staged
-        self._is_elsewhere = False
-        self._staged = staged = StagedAppend(None, None)
+        if self._staged is None and not self.is_done:
+            self._stage(at_least_ms)
+            self._answer_cancelled()
         if self.is_done:
-            return staged
+            self._drop()
+            return None
+        staged, engine = self._staged, self._engine
+        if staged is None:  # all is there already, or a transaction's
+            return committed({})
+        committer = engine.committer(engine.topic())
+        answer: AppendAnswer | Future[AppendAnswer] | None = None
+        if not (staged.here or staged.in_doubt):
+            answer = committer.hand_over(staged.share)
+        if answer is None:
+            timeout_s = max(0.0, self._first_deadline_s() - engine.clock.elapsed_s())
+            answer = committer.commit(staged.share, timeout_s)
+        if isinstance(answer, Future):
+            self._awaited = answer
+            return None
+        return answer
+
+    def _is_over(self, answer: AppendAnswer) -> bool:
+        """Whether an answer ends the attempt, which else goes on, here or with other segments. Raises why it fails."""
+        staged = self._staged
+        if answer.elsewhere:
+            with suppress(TidelogError):  # the next look sees what was committed
+                self._engine.topic().state()
+        if answer.outcome is CommitOutcome.COMMITTED or staged is None:
+            self.outcomes.ranges = answer.ranges
+            self._open[:], self._left, self._staged = False, 0, None
+            return True
+        if answer.elsewhere:
+            staged.here = True
+            if answer.outcome is CommitOutcome.UNKNOWN:
+                staged.share, staged.elsewhere = staged.share.repeated(), True
+            return False
+        if answer.outcome is CommitOutcome.UNKNOWN:
+            staged.share = staged.share.repeated()
+        elif isinstance(answer.error, RequestForgottenError) or (staged.elsewhere and _is_stale_for_now(answer)):
+            # The other process may commit these segments at any time: their records must not be staged once more.
+            raise DeliveryTimeoutError(
+                "Whether these records were committed is not known: the store, or the process that they were handed"
+                " over to, gave no answer. They may be there. Read the topic to see.",
+                maybe_persisted=True,
+            ) from answer.error
+        elif answer.settles(staged.share):
+            self._drop()
+            self._staged = None
+        if answer.outcome is not CommitOutcome.STALE:
+            answer.required()
+        return False
+
+    def _drop(self) -> None:
+        """Delete what is staged, unless an entry may name it."""
+        if self._staged is not None and not self.in_doubt:
+            self._staged.stager.abort()
+            self._staged = None
+
+    def _stage(self, at_least_ms: int) -> None:
+        """Check and stage what is open."""
         engine, requests = self._engine, self._requests
         topic = engine.topic()
         now_ms = max(topic.now_ms(), at_least_ms)
         self._refuse_unknown_partitions(topic)
         topic.grow_for(requests.table)
-        staged.metadata, config = topic.known.metadata, topic.config()
+        metadata, config = topic.known.metadata, topic.config()
         records, rows = self._checked(topic, now_ms)
         if not records.num_rows:
-            return staged
+            return
         chosen = requests.choose(topic.known.partitions, rows)
         records, rows, chosen = self._judge_sequences(topic, records, rows, chosen)
         self.outcomes.rows, self.outcomes.chosen = rows, chosen
@@ -199,82 +280,15 @@ class PendingEntry:
             except TidelogError as e:
                 self._fail(self._open, e)
         elif len(chosen):
-            staged.stager = topic.stager(requests.compression, requests.compression_level, engine.helpers)
+            stager = topic.stager(requests.compression, requests.compression_level, engine.helpers)
             try:
-                staged.stager.add(records, chosen, is_all=True)
-                staged.segments = staged.stager.finish()
+                stager.add(records, chosen, is_all=True)
+                segments = tuple(stager.finish())
+                digest = engine.committer(topic).digest(metadata)
             except BaseException:
-                staged.discard()
+                stager.abort()
                 raise
-        return staged
-
-    def _commit(self, staged: StagedAppend) -> None:
-        """Commit what is staged, unless every unit has its outcome by now."""
-        self._answer_cancelled()
-        if self.is_done:
-            if not staged.in_doubt:
-                staged.discard()
-            return
-        engine = self._engine
-        ranges: Ranges = {}
-        if staged.segments:
-            try:
-                ranges = self._append(staged, max(0.0, self._first_deadline_s() - engine.clock.elapsed_s()))
-            except (TopicChangedError, UnknownTopicError) as e:
-                engine.known = None
-                raise ConfigurationChangedError from e
-            except OutcomeUnknownError:
-                self._unknown += 1
-                if self._unknown > 1 and self._is_numbered:
-                    # The sequences tell what landed: whichever entry comes first, the other adds nothing.
-                    self._request_id = engine.ids.new()
-                    self._unknown = 0
-                raise
-        self.outcomes.ranges = ranges
-        self._open[:], self._left = False, 0
-
-    def _append(self, staged: StagedAppend, timeout_s: float) -> Ranges:
-        """Append what is staged, as one entry or as a part of one. Raises why it was not, and `HandedOver`."""
-        engine, requests, here = self._engine, self._requests, staged.in_doubt
-        if engine.commit_part is None:
-            return engine.topic().commit_once(
-                staged.segments,
-                staged.metadata,
-                acks=requests.acks,
-                request_id=self._request_id,
-                producers=self._batches,
-                timeout_s=timeout_s,
-            )
-        if self._handed is not None:
-            (handed, staged.in_doubt), self._handed = self._handed, None
-            try:
-                return self._answered(handed)
-            except NotTakenError:
-                here = True
-            except UnansweredError:
-                here = staged.in_doubt = self._is_elsewhere = True
-        digest, new_until = engine.commit_part.digest(staged.metadata), -1 if staged.in_doubt else None
-        part = StagedShare(tuple(staged.segments), digest, self._batches, requests.acks, new_until)
-        try:
-            return engine.commit_part(engine.topic(), part, here=here, timeout_s=timeout_s)
-        except (RequestForgottenError, *STAGE_AGAIN) as e:
-            if not (self._is_elsewhere or isinstance(e, RequestForgottenError)):
-                raise
-            # The other process may commit these segments at any time: their records must not be staged once more.
-            raise DeliveryTimeoutError(
-                "Whether these records were committed is not known: they were handed over to another process, which"
-                " gave no answer. They may be there. Read the topic to see.",
-                maybe_persisted=True,
-            ) from e
-
-    def _answered(self, handed: HandedOver) -> Ranges:
-        """The answer to what was handed over; raises it. What another process has committed is looked at."""
-        try:
-            return handed.answer.result()
-        finally:
-            if handed.elsewhere:
-                with suppress(TidelogError):  # the next look sees it
-                    self._engine.topic().state()
+            self._staged = _Staged(StagedShare(segments, digest, self._batches, requests.acks), stager)
 
     def _refuse_unknown_partitions(self, topic: Topic) -> None:
         given = self._requests.partitions
@@ -443,3 +457,9 @@ class PendingEntry:
             numbering.bump_epoch()
         elif len(self.outcomes.errors) < len(self._open):
             numbering.landed(self._numbered)
+
+
+def _is_stale_for_now(answer: AppendAnswer) -> bool:
+    """Whether what the log refuses now may be taken once more, if it becomes what it was."""
+    is_gone = isinstance(answer.error, TopicChangedError | UnknownTopicError)
+    return answer.outcome is CommitOutcome.STALE and not is_gone

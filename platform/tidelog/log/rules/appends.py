@@ -1,23 +1,30 @@
-"""The rules of an append: which offsets staged segments get, and which appends are refused or repeats."""
+"""What appends are made of: shares that are staged, the offsets that their segments get, and what became of each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Final
 
 from tidelog.log.base.errors import (
     DuplicateSegmentError,
     InvalidConfigError,
     InvalidTimestampError,
+    MissingSegmentError,
     OffsetOutOfRangeError,
+    OutcomeUnknownError,
     OutOfOrderSequenceError,
+    ProducerFencedError,
     SegmentTooOldError,
     StaleBatchError,
     TidelogError,
+    TopicChangedError,
+    UnknownPartitionError,
+    UnknownTopicError,
 )
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Action, Add, Txn
-from tidelog.log.rules.sequences import ProducerBatch, Sequences
-from tidelog.log.rules.topics import Outcome, require_partition, require_topic
+from tidelog.log.rules.sequences import ProducerBatch
+from tidelog.log.rules.topics import require_partition
 from tidelog.log.segments.writer import Staged, stats_json
 from tidelog.log.state.topic_state import TopicState
 
@@ -65,92 +72,120 @@ class PartlyRepeatedError(OutOfOrderSequenceError, retriable=True):
     """Some of the staged records are there already and some are not: stage again only what is new."""
 
 
-class UnsettledRequestError(Exception):
-    """Segments have left the topic since these were staged, so that its state can't rule a repeat out: ask the log."""
-
-
 class HeadMovedError(TidelogError, retriable=True):
     """Others have appended since the topic was read: read on, and decide again."""
 
 
-class ConfigurationChangedError(Exception):
-    """The topic's configuration is not the one that records were checked against: check and stage them again."""
+# The log is not what it was when the records were staged: they are looked at again and staged again. Each comes from a
+# decision over a newer state than the one before, in which the same can't be found again.
+_STALE: Final = (
+    LogAppendTimeError,
+    SegmentTooOldError,
+    OutOfOrderSequenceError,
+    ProducerFencedError,
+    UnknownPartitionError,
+    TopicChangedError,
+    UnknownTopicError,
+)
 
 
-def decide_append(
-    state: TopicState,
-    topic: str,
-    staged: Sequence[Staged],
-    *,
-    now_ms: int,
-    log_append_time: bool = False,
-    marker: Marker | None = None,
-    producers: Sequence[ProducerBatch] = (),
-    new_until: int | None = None,
-) -> Outcome[Ranges]:
-    """Append staged segments in their order; the response is {partition: (first offset, end offset)}.
+class CommitOutcome(StrEnum):
+    """What became of what was staged."""
 
-    Segments that the topic holds already, all of them, are a repeat: no actions, and the response that they got first.
-    A repeat of `marker`, or of all that `producers` say of the records, has no actions and an empty response.
-    `producers` come in the order in which their records were staged; one producer may come several times.
-    `new_until`: the request may be a repeat, and no entry up to this one is its first; None where the caller knows that
-    it is new. Raises `UnsettledRequestError`.
+    COMMITTED = "committed"
+    # It is in no entry, and the log has changed since it was staged: its records may be staged again.
+    STALE = "stale"
+    # It is in no entry, and this committer will put it into none.
+    REFUSED = "refused"
+    # It may be in an entry, now or later.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class AppendAnswer:
+    """What became of a share.
+
+    `ranges`: {partition: (first offset, end offset)} of what is committed; {} where its records were there already, and
+    nothing says at which offsets. `error`: why it is not committed, where there is more to say than the outcome.
+    `elsewhere`: another process says so.
     """
-    for topic_id in sorted({s.topic_id for s in staged}) or [""]:
-        require_topic(state, topic, topic_id)
-    first = first_answer(state, staged)
-    if first:
-        return Outcome((), first, "WRITE")
-    if marker is not None and _is_repeat(state, topic, marker):
-        return Outcome((), {}, "WRITE")
-    sequences = Sequences(state, topic)
-    repeats = [(len(sequences.take(batch)), len(batch.sequences)) for batch in producers]
-    if any(repeated for repeated, _ in repeats):
-        if all(repeated == of for repeated, of in repeats):
-            return Outcome((), {}, "WRITE")
-        raise PartlyRepeatedError(
-            f"Topic '{topic}' already has some of these records, by their producers' sequences, but not all: an entry"
-            " holds whole segments. Stage the others again without them."
-        )
-    known = min((s.known_version for s in staged), default=state.version)
-    if new_until is not None and max(known, new_until) < state.removed_at:
-        raise UnsettledRequestError
-    actions, ranges = segment_actions(state, topic, staged, now_ms)
-    check_purge_floor(state, topic, staged)
-    if log_append_time:
-        check_append_times(state, topic, staged)
-    if marker is not None:
-        actions.append(Txn(marker.app_id, marker.version))
-    actions.extend(sequences.txns(now_ms))
-    return Outcome(tuple(actions), ranges, "WRITE", blind_append=True)
+
+    outcome: CommitOutcome
+    ranges: Ranges = field(default_factory=dict)
+    error: TidelogError | None = None
+    elsewhere: bool = False
+
+    @property
+    def at_least_ms(self) -> int:
+        """The earliest LogAppendTime that the log will accept, ms since the epoch; 0 for any."""
+        return self.error.at_least_ms if isinstance(self.error, LogAppendTimeError) else 0
+
+    def settles(self, share: "StagedShare") -> bool:
+        """Whether it is known now what became of the share. A missing segment proves that no entry names it."""
+        if self.outcome is CommitOutcome.REFUSED:
+            return share.new_until is None or isinstance(self.error, MissingSegmentError)
+        return self.outcome is not CommitOutcome.UNKNOWN
+
+    def required(self) -> Ranges:
+        """The ranges of what is committed; raises why it is not."""
+        if self.outcome is not CommitOutcome.COMMITTED:
+            assert self.error is not None
+            raise self.error
+        return self.ranges
 
 
-def decide_append_at(
-    state: TopicState,
-    topic: str,
-    staged: Sequence[Staged],
-    end: int,
-    *,
-    now_ms: int,
-    log_append_time: bool = False,
-    new_until: int | None = None,
-) -> Outcome[Ranges]:
-    """Append staged segments if partition 0 still ends at `end`, the offset up to which the caller has read it.
+# The state can't say whether the share was committed, for segments have left the topic since: the log's entries may.
+UNSETTLED: Final = AppendAnswer(CommitOutcome.UNKNOWN)
 
-    Segments that the topic holds already are a repeat, and get the response that they got first, wherever it ends by
-    now. So a writer that had no answer may ask again with the same segments. Raises `HeadMovedError`, and as
-    `decide_append`.
+
+def committed(ranges: Ranges) -> AppendAnswer:
+    """The answer for a share that is in the log."""
+    return AppendAnswer(CommitOutcome.COMMITTED, ranges)
+
+
+def refusal(error: TidelogError) -> AppendAnswer:
+    """The answer for a share that a rule or the store refused by raising."""
+    if isinstance(error, OutcomeUnknownError):
+        return AppendAnswer(CommitOutcome.UNKNOWN, error=error)
+    stale = isinstance(error, _STALE)
+    return AppendAnswer(CommitOutcome.STALE if stale else CommitOutcome.REFUSED, error=error)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedShare:
+    """What one writer has staged of one topic, for one entry.
+
+    `configuration`: the digest of the topic's metadata by which the records were checked; None where that doesn't
+    matter. `producers`: what idempotent producers say of them, in the order in which they were staged; one producer may
+    come several times. `acks`: 1 or -1 (all). `new_until`: the share may have landed, though by no entry up to this
+    one; None where it is known to be new. `marker`: the writer's number for it. `only_at`: it is appended only if
+    `ORDERED_PARTITION` ends there. `by_others`: another process has staged it; `synced`: and made it durable.
     """
-    first = first_answer(state, staged)
-    if first:
-        return Outcome((), first, "WRITE")
-    if state.end(ORDERED_PARTITION) != end:
-        raise HeadMovedError(
-            f"Topic '{topic}' ends at offset {state.end(ORDERED_PARTITION)} by now, and was read up to {end}: what was"
-            " decided may no longer hold. Read on, and decide again."
-        )
-    outcome = decide_append(state, topic, staged, now_ms=now_ms, log_append_time=log_append_time, new_until=new_until)
-    return replace(outcome, blind_append=False)
+
+    segments: Sequence[Staged]
+    configuration: str | None = None
+    producers: Sequence[ProducerBatch] = ()
+    acks: int = -1
+    new_until: int | None = None
+    marker: Marker | None = None
+    only_at: int | None = None
+    by_others: bool = False
+    synced: bool = False
+
+    def repeated(self) -> "StagedShare":
+        """The same share, which may have landed."""
+        return replace(self, new_until=-1) if self.new_until is None else self
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether its producers' sequences tell of every record whether it is there."""
+        numbered = sum(count for batch in self.producers for _, count in batch.sequences.values())
+        return numbered > 0 and numbered == sum(segment.records for segment in self.segments)
+
+    @property
+    def known_version(self) -> int:
+        """The oldest version that one of its segments was staged at; the share is in no entry up to it."""
+        return min((segment.known_version for segment in self.segments), default=-1)
 
 
 def segment_actions(
@@ -189,7 +224,7 @@ class AddedSegments:
             require_partition(state, topic, segment.partition)
             _require_new(state, topic, segment, self._names, names)
             number = segment.partition
-            first, base = ranges.get(number) or (self._ends.get(number, state.end(number)),) * 2
+            first, base = ranges.get(number) or (self.end(number),) * 2
             end = base + segment.records
             if end > _LARGEST_END:
                 raise OffsetOutOfRangeError(
@@ -204,6 +239,10 @@ class AddedSegments:
         self._names |= names
         self._ends.update((number, end) for number, (_, end) in ranges.items())
         return ranges
+
+    def end(self, partition: int) -> int:
+        """Where a partition ends behind what was taken."""
+        return self._ends.get(partition, self._state.end(partition))
 
     def actions(self) -> list[Action]:
         """The actions of the entry."""
@@ -249,7 +288,8 @@ def first_answer(state: TopicState, staged: Sequence[Staged]) -> Ranges:
     return ranges
 
 
-def _is_repeat(state: TopicState, topic: str, marker: Marker) -> bool:
+def is_repeated_batch(state: TopicState, topic: str, marker: Marker) -> bool:
+    """Whether a writer's batch is there already, by its number. Raises `StaleBatchError`."""
     seen = state.txn(marker.app_id)
     if seen is None or marker.version > seen:
         return False

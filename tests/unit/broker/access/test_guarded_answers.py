@@ -18,8 +18,9 @@ from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.calls import Call, Peer
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.errors import UnacknowledgedError
-from tidelog.broker.wire.hand_over import CommitOutcome, decode_answer
+from tidelog.broker.wire.hand_over import decode_answer
 from tidelog.groups.model import CommittedOffset, Decision
+from tidelog.log.rules.appends import CommitOutcome
 from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol
 
 ALICE, ROOT = "User:alice", "User:root"
@@ -412,4 +413,4 @@ def test_brokers_alone_hand_over(lake, listener, principal, goes_on):
             with pytest.raises(Exception, match="can't be read"):
                 handed_over(requests, listener, principal)
         else:
-            assert handed_over(requests, listener, principal).fate is CommitOutcome.REFUSED
+            assert handed_over(requests, listener, principal).outcome is CommitOutcome.REFUSED

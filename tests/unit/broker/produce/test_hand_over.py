@@ -23,9 +23,9 @@ from tidelog.broker.server.metrics import HAND_OVER_OUTCOMES, broker_metrics
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import decode
 from tidelog.broker.wire.frames import framed, header_of
-from tidelog.broker.wire.hand_over import CommitOutcome, HandOver, decode_answer, encode_hand_over
+from tidelog.broker.wire.hand_over import HandOver, decode_answer, encode_hand_over
 from tidelog.log.appends.joint import JointAppend
-from tidelog.log.rules.joint_appends import StagedShare
+from tidelog.log.rules.appends import AppendAnswer, CommitOutcome, StagedShare, refusal
 
 CLUSTER = "c"
 
@@ -150,7 +150,7 @@ def test_the_committer_makes_the_entry_and_the_stager_answers() -> None:
     with_brokers(act)
 
 
-def test_several_brokers_parts_are_one_entry() -> None:
+def test_several_brokers_shares_are_one_entry() -> None:
     async def act(world: World) -> None:
         version, begun = world.version, asyncio.Event()
 
@@ -211,21 +211,21 @@ def test_whatever_becomes_of_a_request_its_records_land_once(fares: str, produce
         follows = (*producer[:2], 2) if producer[0] >= 0 else producer
         assert told(await world.producing(1).one(batch(b"c", producer=follows))) == (0, 2)
         for late in await world.channels[1].deliver_late():
-            assert (late.fate, late.ranges) == (CommitOutcome.COMMITTED, {0: (0, 2)})
+            assert (late.outcome, late.ranges) == (CommitOutcome.COMMITTED, {0: (0, 2)})
         assert world.values() == ["a", "b", "c"]
         assert told(await world.producing(2).one(batch(b"d"))) == (0, 3)
 
     with_brokers(act)
 
 
-def test_a_committer_that_wakes_up_after_a_merge_finds_the_part_in_the_logs_entries() -> None:
+def test_a_committer_that_wakes_up_after_a_merge_finds_the_share_in_the_logs_entries() -> None:
     async def act(world: World) -> None:
         world.channels[1].fares = ["late"]
         assert told(await world.producing(1).one(batch(b"a", b"b"))) == (0, 0)
         assert told(await world.producing(2).one(batch(b"c"))) == (0, 2)
         merge(world.lake, "t")
         (late,) = await world.channels[1].deliver_late()
-        assert (late.fate, late.ranges) == (CommitOutcome.COMMITTED, {0: (0, 2)})
+        assert (late.outcome, late.ranges) == (CommitOutcome.COMMITTED, {0: (0, 2)})
         assert world.values() == ["a", "b", "c"]
 
     with_brokers(act)
@@ -273,7 +273,7 @@ def test_a_stager_that_dies_after_its_hand_over_leaves_the_records_once() -> Non
         dying.cancel()
         world.storage.hook = lambda *_: None
         (late,) = await world.channels[1].deliver_late()
-        assert late.fate is CommitOutcome.COMMITTED
+        assert late.outcome is CommitOutcome.COMMITTED
         # Its producer asks another broker, with the next batch behind it.
         answers = [
             await world.producing(3).one(batch(b"a", producer=(7, 0, 0))),
@@ -317,7 +317,7 @@ def test_only_brokers_of_the_cluster_are_served(cluster: str, sender: str) -> No
         before = world.version
         stranger = replace(request, cluster_id=cluster, sender=sender)
         answer = decode_answer(await world.deliver(("b2", 9092), encode_hand_over(stranger)))
-        assert (answer.fate, answer.ranges) == (CommitOutcome.REFUSED, {})
+        assert (answer.outcome, answer.ranges) == (CommitOutcome.REFUSED, {})
         assert world.version == before
 
     with_brokers(act)
@@ -364,20 +364,20 @@ def test_the_budget_of_files_is_the_committers() -> None:
 def test_a_store_that_says_nothing_to_the_committer_leaves_it_to_the_stager(monkeypatch: pytest.MonkeyPatch) -> None:
     from tidelog.log.base.errors import OutcomeUnknownError
 
-    commit = JointAppend.commit
+    commit = JointAppend.commit_all
 
     async def act(world: World) -> None:
         committers = world.brokers[2]._context.lake.storage
 
-        def silent(self: JointAppend, parts: Sequence[StagedShare], timeout_s: float | None = None) -> Any:
-            found = commit(self, parts, timeout_s)
-            if self._topic is world_topic:
-                return [OutcomeUnknownError("no answer", request_id="")] * len(parts)
+        def silent(self: JointAppend, shares: Sequence[StagedShare], timeout_s: float) -> list[AppendAnswer]:
+            found = commit(self, shares, timeout_s)
+            if self.topic is world_topic:
+                return [refusal(OutcomeUnknownError("no answer", request_id=""))] * len(shares)
             return found
 
         hand_overs: Any = world.brokers[2].handlers[ApiKey.HAND_OVER].__wrapped__
-        world_topic = hand_overs.topic("t", world.lake.topic("t").id).entries._joint_append()._topic
-        monkeypatch.setattr(JointAppend, "commit", silent)
+        world_topic = hand_overs.topic("t", world.lake.topic("t").id).entries._joint_append().topic
+        monkeypatch.setattr(JointAppend, "commit_all", silent)
         assert told(await world.producing(1).one(batch(b"a"))) == (0, 0)
         assert world.values() == ["a"]
         assert committers is not world.brokers[1]._context.lake.storage or committers is world.storage

@@ -1,6 +1,7 @@
-"""A topic's entries at one broker: parts that come while an entry is written share the next one."""
+"""A topic's entries at one broker: shares that come while an entry is written are in the next one together."""
 
 import threading
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -9,8 +10,7 @@ from support.logs import memory_lake, open_lake, read, stage
 from tidelog.broker.produce.joint_entries import JointEntries
 from tidelog.log.appends.joint import JointAppend, configuration_digest
 from tidelog.log.base.errors import OutcomeUnknownError, UnknownPartitionError, UnknownTopicError
-from tidelog.log.group_commit.handing_over import HandedOver
-from tidelog.log.rules.joint_appends import StagedShare
+from tidelog.log.rules.appends import CommitOutcome, StagedShare, committed
 
 LONG_S = 60.0
 
@@ -25,7 +25,7 @@ class World:
         self.begun: list[Any] = []
         self.entries = JointEntries(lambda: self.lake.topic("t"), clock, self.begun.append, within_s=2.0)
 
-    def part(self, *texts: str) -> StagedShare:
+    def share(self, *texts: str) -> StagedShare:
         topic = self.other.topic("t")
         return StagedShare(stage(topic, *texts, partition=[0] * len(texts)), configuration_digest(topic.known.metadata))
 
@@ -44,20 +44,20 @@ def world() -> World:
     return World()
 
 
-def test_a_part_is_committed_by_the_thread_that_brings_it(world: World) -> None:
-    assert world.entries.commit(world.part("a"), LONG_S) == {0: (0, 1)}
+def test_a_share_is_committed_by_the_thread_that_brings_it(world: World) -> None:
+    assert world.entries.commit(world.share("a"), LONG_S) == committed({0: (0, 1)})
     assert not world.begun
 
 
 def test_what_others_handed_over_and_what_was_staged_here_is_one_entry(world: World) -> None:
     before = world.version
-    answers = [world.entries.add(world.part("b").repeated()), world.entries.add(world.part("c", "d").repeated())]
+    answers = [world.entries.add(world.share("b").repeated()), world.entries.add(world.share("c", "d").repeated())]
     assert len(world.begun) == 1
-    with pytest.raises(HandedOver) as handed:
-        world.entries.commit(world.part("a"), LONG_S)
+    own = world.entries.commit(world.share("a"), LONG_S)
+    assert isinstance(own, Future)
     world.run()
-    assert not handed.value.elsewhere
-    assert [one.result(0) for one in [*answers, handed.value.answer]] == [{0: (0, 1)}, {0: (1, 3)}, {0: (3, 4)}]
+    ranges = [{0: (0, 1)}, {0: (1, 3)}, {0: (3, 4)}]
+    assert [one.result(0) for one in [*answers, own]] == [committed(one) for one in ranges]
     assert world.version == before + 1
     assert read(world.lake, "t") == ["b", "c", "d", "a"]
 
@@ -68,25 +68,25 @@ def test_what_comes_while_an_entry_is_written_shares_the_next_one(world: World) 
     def another_comes(method: str, path: str, phase: str) -> None:
         if method == "put_if_absent" and phase == "before" and not late:
             late.append(None)
-            late.extend(world.entries.add(world.part(text)) for text in ("b", "c"))
+            late.extend(world.entries.add(world.share(text)) for text in ("b", "c"))
 
     before = world.version
     world.storage.hook = another_comes
-    assert world.entries.commit(world.part("a"), LONG_S) == {0: (0, 1)}
+    assert world.entries.commit(world.share("a"), LONG_S) == committed({0: (0, 1)})
     assert not late[1].done()
     assert len(world.begun) == 1
     world.run()
-    assert [one.result(0) for one in late[1:]] == [{0: (1, 2)}, {0: (2, 3)}]
+    assert [one.result(0) for one in late[1:]] == [committed({0: (1, 2)}), committed({0: (2, 3)})]
     assert world.version == before + 2
 
 
-def test_each_part_gets_its_own_refusal(world: World) -> None:
-    good, bad = world.part("a"), world.part("b")
+def test_each_share_gets_its_own_refusal(world: World) -> None:
+    good, bad = world.share("a"), world.share("b")
     object.__setattr__(bad.segments[0], "partition", 9)
     answers = [world.entries.add(bad), world.entries.add(good)]
     world.run()
-    assert isinstance(answers[0].exception(0), UnknownPartitionError)
-    assert answers[1].result(0) == {0: (0, 1)}
+    assert isinstance(answers[0].result(0).error, UnknownPartitionError)
+    assert answers[1].result(0) == committed({0: (0, 1)})
 
 
 def test_a_topic_that_is_gone_refuses_and_a_fault_leaves_in_doubt(world: World, monkeypatch: Any) -> None:
@@ -94,25 +94,26 @@ def test_a_topic_that_is_gone_refuses_and_a_fault_leaves_in_doubt(world: World, 
         raise UnknownTopicError("gone")
 
     entries = JointEntries(gone, world.lake.clock, world.begun.append, 2.0)
-    answer = entries.add(world.part("a"))
+    answer = entries.add(world.share("a"))
     world.run()
-    assert isinstance(answer.exception(0), UnknownTopicError)
+    assert isinstance(answer.result(0).error, UnknownTopicError)
 
     def broken(*_: Any) -> Any:
         raise RuntimeError("a fault")
 
-    answer = world.entries.add(world.part("a"))
+    answer = world.entries.add(world.share("a"))
     with monkeypatch.context() as patched:
-        patched.setattr(JointAppend, "commit", broken)
+        patched.setattr(JointAppend, "commit_all", broken)
         world.run()
-    assert isinstance(answer.exception(0), OutcomeUnknownError)
+    assert answer.result(0).outcome is CommitOutcome.UNKNOWN
+    assert isinstance(answer.result(0).error, OutcomeUnknownError)
     # It goes on afterwards.
-    again = world.entries.add(world.part("b"))
+    again = world.entries.add(world.share("b"))
     world.run()
-    assert again.result(0) == {0: (0, 1)}
+    assert again.result(0) == committed({0: (0, 1)})
 
 
-def test_many_threads_lose_no_part() -> None:
+def test_many_threads_lose_no_share() -> None:
     world = World()
     found: list[int] = []
     lock = threading.Lock()
@@ -125,18 +126,16 @@ def test_many_threads_lose_no_part() -> None:
         thread.start()
 
     entries = JointEntries(lambda: world.lake.topic("t"), world.lake.clock, start, 60.0)
-    parts = [[world.part(f"{n}.{i}") for i in range(10)] for n in range(4)]
+    shares = [[world.share(f"{n}.{i}") for i in range(10)] for n in range(4)]
 
     def bring(own: list[StagedShare]) -> None:
-        for part in own:
-            try:
-                ranges = entries.commit(part, LONG_S)
-            except HandedOver as e:
-                ranges = e.answer.result(30)
+        for share in own:
+            answer = entries.commit(share, LONG_S)
+            ranges = (answer.result(30) if isinstance(answer, Future) else answer).required()
             with lock:
                 found.append(ranges[0][0])
 
-    bringers = [threading.Thread(target=bring, args=(own,)) for own in parts]
+    bringers = [threading.Thread(target=bring, args=(own,)) for own in shares]
     for thread in bringers:
         thread.start()
     for thread in [*bringers, *threads]:

@@ -9,7 +9,6 @@ from tidelog.broker.wire.apis import BETWEEN_BROKERS, OFFERED, ApiKey
 from tidelog.broker.wire.errors import MalformedRequestError
 from tidelog.broker.wire.frames import framed, header_of
 from tidelog.broker.wire.hand_over import (
-    CommitOutcome,
     HandedOverAnswer,
     HandOver,
     decode_answer,
@@ -17,7 +16,7 @@ from tidelog.broker.wire.hand_over import (
     encode_answer,
     encode_hand_over,
 )
-from tidelog.log.rules.joint_appends import StagedShare
+from tidelog.log.rules.appends import CommitOutcome, StagedShare
 from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.segments.writer import Staged
 
@@ -33,8 +32,8 @@ SEQUENCES = st.dictionaries(st.integers(0, 2**31 - 1), st.tuples(st.integers(0, 
 PRODUCERS = st.lists(
     st.builds(ProducerBatch, st.integers(0, 2**63 - 1), st.integers(0, 2**15 - 1), SEQUENCES, st.just(True)), max_size=3
 )
-PARTS = st.builds(StagedShare, SEGMENTS.map(tuple), TEXT, PRODUCERS.map(tuple), st.sampled_from([1, -1]))
-HAND_OVERS = st.builds(HandOver, TEXT, TEXT, TEXT, st.just("id-1"), PARTS)
+SHARES = st.builds(StagedShare, SEGMENTS.map(tuple), TEXT, PRODUCERS.map(tuple), st.sampled_from([1, -1]))
+HAND_OVERS = st.builds(HandOver, TEXT, TEXT, TEXT, st.just("id-1"), SHARES)
 ANSWERS = st.builds(
     HandedOverAnswer,
     st.sampled_from(CommitOutcome),

@@ -1,18 +1,21 @@
-"""Joint appends over a store: a committer and the writer itself may both commit a part, however late one of them is."""
+"""Joint appends over a store: a committer and the writer may both commit a share, however late one of them is."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support.faults import FaultyStorage
 from support.group_commits import failing
 from support.logs import FakeClock, memory_lake, open_lake, put_checkpoint, read, stage, values
 from support.rewrites import merge
+from support.shares import in_short
 
 from tidelog.log.appends.joint import JointAppend, configuration_digest
 from tidelog.log.base.errors import MissingSegmentError, OutcomeUnknownError, RequestForgottenError, TopicChangedError
 from tidelog.log.delta.actions import Txn
 from tidelog.log.lake import Lake
-from tidelog.log.rules.joint_appends import StagedShare
+from tidelog.log.rules.appends import StagedShare
+from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.rules.topics import Outcome
 from tidelog.log.upkeep.trim import trim
 
@@ -27,6 +30,10 @@ def made() -> tuple[Lake, FaultyStorage, FakeClock]:
 
 def joint(lake: Lake) -> JointAppend:
     return JointAppend(lake.topic("t"), lake.clock)
+
+
+def commit(joint: JointAppend, *shares: StagedShare, timeout_s: float | None = None) -> list[Any]:
+    return in_short(joint.commit_all(shares, timeout_s))
 
 
 def staged(lake: Lake, *texts: str, partition: int = 0, acks: int = -1) -> StagedShare:
@@ -44,12 +51,12 @@ def age(lake: Lake, clock: FakeClock) -> None:
     trim(lake.storage, "t", MIN_AGE_MS)
 
 
-def test_two_writers_parts_are_one_entry() -> None:
+def test_two_writers_shares_are_one_entry() -> None:
     lake, storage, clock = made()
     other = open_lake(storage.inner, clock)
-    parts = [staged(lake, "a", "b"), staged(other, "c"), staged(other, "d", partition=1)]
+    shares = [staged(lake, "a", "b"), staged(other, "c"), staged(other, "d", partition=1)]
     before = lake.topic("t").state().version
-    assert joint(lake).commit(parts) == [{0: (0, 2)}, {0: (2, 3)}, {1: (0, 1)}]
+    assert commit(joint(lake), *shares) == [{0: (0, 2)}, {0: (2, 3)}, {1: (0, 1)}]
     assert lake.topic("t").state().version == before + 1
     assert (read(other, "t"), read(other, "t", 1)) == (["a", "b", "c"], ["d"])
 
@@ -61,8 +68,8 @@ def test_a_committer_that_wakes_up_adds_only_what_has_not_landed() -> None:
     committer.topic("t").state()
     mine, others = staged(lake, "mine"), staged(lake, "other")
     # The writer of `mine` has no answer, and commits; the committer sees that when it has lost the race.
-    assert joint(lake).commit([mine.repeated()]) == [{0: (0, 1)}]
-    assert late.commit([mine.repeated(), others.repeated()]) == [{0: (0, 1)}, {0: (1, 2)}]
+    assert commit(joint(lake), mine.repeated()) == [{0: (0, 1)}]
+    assert commit(late, mine.repeated(), others.repeated()) == [{0: (0, 1)}, {0: (1, 2)}]
     assert read(lake, "t") == ["mine", "other"]
 
 
@@ -72,15 +79,15 @@ def test_a_committer_finds_in_the_entries_what_a_merge_has_taken_out_of_the_topi
     late = None if from_checkpoint else joint(open_lake(storage.inner, clock))
     lake.topic("t").append(values("before", partition=[0]))
     mine, others = staged(lake, "mine"), staged(lake, "other")
-    assert joint(lake).commit([mine]) == [{0: (1, 2)}]
+    assert commit(joint(lake), mine) == [{0: (1, 2)}]
     merge(lake, "t")
     put_checkpoint(storage.inner, "t", lake.topic("t").state().version)
     late = late or joint(open_lake(storage.inner, clock))
-    assert late.commit([mine.repeated(), others.repeated()]) == [{0: (1, 2)}, {0: (2, 3)}]
+    assert commit(late, mine.repeated(), others.repeated()) == [{0: (1, 2)}, {0: (2, 3)}]
     assert read(lake, "t") == ["before", "mine", "other"]
 
 
-def test_a_part_that_the_log_tells_nothing_of_any_more_is_in_no_entry_and_the_others_are() -> None:
+def test_a_share_that_the_log_tells_nothing_of_any_more_is_in_no_entry_and_the_others_are() -> None:
     lake, _, clock = made()
     mine = staged(lake, "mine")
     lake.topic("t").append(values("x", partition=[0]))
@@ -88,17 +95,31 @@ def test_a_part_that_the_log_tells_nothing_of_any_more_is_in_no_entry_and_the_ot
     merge(lake, "t")
     age(lake, clock)
     others = staged(lake, "other")
-    forgotten, found = joint(lake).commit([mine.repeated(), others.repeated()])
+    forgotten, found = commit(joint(lake), mine.repeated(), others.repeated())
     assert isinstance(forgotten, RequestForgottenError)
     assert found == {0: (2, 3)}
     assert read(lake, "t") == ["x", "y", "other"]
 
 
-def test_a_part_without_its_files_holds_up_no_other() -> None:
+@pytest.mark.parametrize("had_landed", [False, True])
+def test_sequences_tell_of_a_share_that_the_log_tells_nothing_of_any_more(*, had_landed: bool) -> None:
+    lake, _, clock = made()
+    mine = replace(staged(lake, "mine"), producers=[ProducerBatch(7, 0, {0: (0, 1)})])
+    if had_landed:
+        assert commit(joint(lake), mine) == [{0: (0, 1)}]
+    lake.topic("t").append(values("x", partition=[0]))
+    lake.topic("t").append(values("y", partition=[0]))
+    merge(lake, "t")
+    age(lake, clock)
+    assert commit(joint(lake), mine.repeated()) == [{} if had_landed else {0: (2, 3)}]
+    assert sorted(read(lake, "t")) == ["mine", "x", "y"]
+
+
+def test_a_share_without_its_files_holds_up_no_other() -> None:
     lake, storage, _ = made()
     good, bad = staged(lake, "good"), staged(lake, "bad", partition=1)
     storage.inner.delete(f"t/{bad.segments[0].path}")
-    found, missing = joint(lake).commit([good, bad])
+    found, missing = commit(joint(lake), good, bad)
     assert found == {0: (0, 1)}
     assert isinstance(missing, MissingSegmentError)
     assert (read(lake, "t"), read(lake, "t", 1)) == (["good"], [])
@@ -107,26 +128,26 @@ def test_a_part_without_its_files_holds_up_no_other() -> None:
 def test_the_strongest_acks_count_for_all() -> None:
     lake, storage, _ = made()
     weak, strong = staged(lake, "weak", acks=1), staged(lake, "strong", acks=-1)
-    for parts, durable in (([weak], False), ([replace(strong), staged(lake, "w", acks=1)], True)):
-        joint(lake).commit(parts)
+    for shares, durable in (([weak], False), ([replace(strong), staged(lake, "w", acks=1)], True)):
+        commit(joint(lake), *shares)
         version = lake.topic("t").state().version
         said = storage.inner.get(f"t/_delta_log/{version:020}.json")
         assert (b'"durable":true' in said) is durable
 
 
-def test_without_an_answer_of_the_store_every_part_may_have_landed() -> None:
+def test_without_an_answer_of_the_store_every_share_may_have_landed() -> None:
     lake, storage, clock = made()
-    parts = [staged(lake, "a"), staged(lake, "b")]
+    shares = [staged(lake, "a"), staged(lake, "b")]
     storage.hook = failing(10**9, "put_if_absent", "after")
-    answers = joint(lake).commit(parts, timeout_s=1.0)
+    answers = commit(joint(lake), *shares, timeout_s=1.0)
     assert [type(answer) for answer in answers] == [OutcomeUnknownError] * 2
-    found = joint(open_lake(storage.inner, clock)).commit([part.repeated() for part in parts])
+    found = commit(joint(open_lake(storage.inner, clock)), *(share.repeated() for share in shares))
     assert found == [{0: (0, 1)}, {0: (1, 2)}]
     assert read(lake, "t") == ["a", "b"]
 
 
-def test_a_topic_that_is_gone_refuses_all_parts() -> None:
+def test_a_topic_that_is_gone_refuses_all_shares() -> None:
     lake, _, _ = made()
-    parts, late = [staged(lake, "a"), staged(lake, "b")], joint(lake)
+    shares, late = [staged(lake, "a"), staged(lake, "b")], joint(lake)
     lake.delete_topic("t")
-    assert [type(answer) for answer in late.commit(parts)] == [TopicChangedError] * 2
+    assert [type(answer) for answer in commit(late, *shares)] == [TopicChangedError] * 2

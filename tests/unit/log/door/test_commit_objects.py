@@ -12,6 +12,7 @@ from obstore.store import MemoryStore
 from support.group_commits import drive, engine, lake_with, sent
 from support.logs import Calls, memory_lake, open_lake, quiet, read, values
 from support.row_tables import Table, put
+from support.shares import commit_alone
 from support.transactions import SharedLake, stage
 
 from tidelog.jobs.on_spark import executor
@@ -82,13 +83,13 @@ def by_a_torn_file() -> None:
     lake.topic("t").commit([staged], acks=1)
 
 
-def by_commit_once() -> None:
+def by_a_share() -> None:
     lake, storage, _ = memory_lake()
     lake.create_topic("t", 2)
     topic = lake.topic("t")
     (staged,) = staged_by(topic, "a")
     storage.delete(f"t/{staged.path}")
-    topic.commit_once([staged], topic.known.metadata)
+    commit_alone(topic, [staged])
 
 
 def by_a_row() -> None:
@@ -142,7 +143,7 @@ WAYS: dict[str, Callable[[], None]] = {
     "commit, acks=all": lambda: by_commit("all"),
     "commit, acks=1": lambda: by_commit(1),
     "commit of a torn file": by_a_torn_file,
-    "commit_once": by_commit_once,
+    "a share": by_a_share,
     "rows": by_a_row,
     "a transaction": by_a_transaction,
     "a transaction, staged by others": by_a_transaction_of_others_segments,

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import START_MS, add, apply_all, created, end_txn, entry, metadata
+from support.shares import decide_alone
 
 from tidelog.log.base.errors import (
     OffsetOutOfRangeError,
@@ -17,7 +18,7 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.log.delta.actions import Add, Txn
-from tidelog.log.rules.appends import LogAppendTimeError, Marker, decide_append
+from tidelog.log.rules.appends import LogAppendTimeError, Marker
 from tidelog.log.rules.topics import decide_delete_records
 from tidelog.log.segments.writer import Staged
 from tidelog.log.state.topic_state import TopicState
@@ -38,7 +39,7 @@ def staged(partition: int, records: int, path: str = "", **more: Any) -> Staged:
 
 
 def decide(state: TopicState, *segments: Staged, **more: Any) -> Any:
-    return decide_append(state, "t", segments, **{"now_ms": NOW, **more})
+    return decide_alone(state, segments, **{"now_ms": NOW, **more})
 
 
 @pytest.mark.parametrize("segments", [(9,), (8, 1), (1, 8, 1), (2**40,)])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import START_MS, add, apply_all, created, end_txn, entry
+from support.shares import decide_alone
 
 from tidelog.log.base.errors import (
     InvalidRecordError,
@@ -16,7 +17,7 @@ from tidelog.log.base.errors import (
 )
 from tidelog.log.delta.actions import Metadata, Txn
 from tidelog.log.delta.disk_format import PROTOCOL
-from tidelog.log.rules.appends import PartlyRepeatedError, decide_append
+from tidelog.log.rules.appends import PartlyRepeatedError
 from tidelog.log.rules.sequences import MAX_SEQUENCE, ProducerBatch, Sequences, step
 from tidelog.log.rules.topics import decide_create, decide_delete
 from tidelog.log.segments.writer import Staged
@@ -51,7 +52,7 @@ _files = iter(range(1 << 30))
 def decide(state: TopicState, *batches: ProducerBatch) -> Any:
     """Append what the batches say, one segment each, and each newly written."""
     segments = [staged(p, n, f"{next(_files)}") for b in batches for p, (_, n) in b.sequences.items()]
-    return decide_append(state, "t", segments, now_ms=NOW, producers=batches)
+    return decide_alone(state, segments, now_ms=NOW, producers=batches)
 
 
 NEW, REPEAT, GAP, FENCED = "new", "repeat", OutOfOrderSequenceError, ProducerFencedError

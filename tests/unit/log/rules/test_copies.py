@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from support.logs import START_MS, add, apply_all, created, end_txn, entry, start_txn
+from support.shares import decide_alone
 
 from tidelog.log.base.errors import CopyPositionError, CorruptLogError, NotACopyError, SegmentTooOldError
 from tidelog.log.delta.actions import Action, Add, Txn
-from tidelog.log.rules.appends import decide_append
 from tidelog.log.rules.copies import StagedRun, copied_to, decide_copy
 from tidelog.log.segments.writer import Staged, stats_json
 from tidelog.log.state.topic_state import TopicState
@@ -76,7 +76,7 @@ def test_a_partition_with_records_of_its_own_is_refused_by_name(copied: int | No
     if copied:
         copy(state, run(0, 0, copied, copied))
     own = Staged(0, "partition=0/0-own.parquet", 2, 10, NOW, NOW, 0, "id-1")
-    following = entry(state.version + 1, *decide_append(state, "t", [own], now_ms=NOW).actions)
+    following = entry(state.version + 1, *decide_alone(state, [own], now_ms=NOW).actions)
     verify_entry(state, following, "t")
     state.apply(following)
     with pytest.raises(

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from support.logs import START_MS, apply_all, created, entry, memory_lake, open_lake, read, values
+from support.shares import commit_alone
 
 from tidelog.log.base.errors import (
     InvalidProducerEpochError,
@@ -26,9 +27,8 @@ def send(lake: Lake, first: int, *texts: str, epoch: int = 0, producer: int = 7,
     topic = lake.topic("t")
     stager = topic.stager()
     stage_records(stager, values(*texts), "t", topic.config(), "murmur2", 0, lake.clock.now_ms())
-    return topic.commit_once(
-        stager.finish(), None, producers=[ProducerBatch(producer, epoch, {0: (first, len(texts))})], **more
-    )
+    batch = ProducerBatch(producer, epoch, {0: (first, len(texts))})
+    return commit_alone(topic, stager.finish(), producers=[batch], **more)
 
 
 def test_an_older_epoch_is_fenced_and_a_new_one_begins_at_0() -> None:

@@ -6,6 +6,7 @@ import pytest
 from support.faults import FaultyStorage
 from support.logs import FakeClock, open_lake, quiet, read, stage, values
 from support.purges import HOUR_S, LEFT, data_files, missing_files, purge_once, resting_topic
+from support.shares import commit_alone
 
 from tidelog.log.base.errors import MissingSegmentError, SegmentTooOldError
 from tidelog.log.delta import layout
@@ -83,11 +84,10 @@ def test_a_staged_file_that_is_too_old_is_refused_and_named() -> None:
     lake, storage, clock = resting_topic()
     writer = open_lake(storage, clock)
     staged = stage(writer.topic("t"), "slow")
-    metadata = writer.topic("t").known.metadata
     clock.pass_s(2 * HOUR_S)
     purge_once(lake)
     with pytest.raises(SegmentTooOldError, match="Write the records again"):
-        writer.topic("t").commit_once(staged, metadata)
+        commit_alone(writer.topic("t"), staged)
     with pytest.raises(MissingSegmentError):  # a writer that has only the file has nothing to write again
         writer.topic("t").commit(staged)
     assert read(open_lake(storage, clock), "t") == LEFT
@@ -100,6 +100,5 @@ def test_a_writer_at_work_is_not_refused() -> None:
     writer.topic("t").append(values("new"))
     staged = stage(writer.topic("t"), "newer")
     purge_once(lake)
-    metadata = writer.topic("t").known.metadata
-    writer.topic("t").commit_once(staged, metadata)
+    commit_alone(writer.topic("t"), staged)
     assert read(open_lake(storage, clock), "t") == [*LEFT, "new", "newer"]
