@@ -11,6 +11,7 @@ import pyarrow as pa
 from sim_history import TOPIC, Attempt, Ranges
 from sim_world import CONFIG, TROUBLED, App
 
+from tidelog.log.appends.appender import Appender
 from tidelog.log.base.errors import (
     ContendedLogError,
     CorruptSegmentError,
@@ -50,8 +51,23 @@ def command(app: App) -> None:
     topic = open_topic(app)
     values = new_values(app, topic)
     attempt = begin(app, topic, values, "all")
-    tell(app, attempt, partial(topic.append, table_of(values)))
+    tell(app, attempt, Appender(TOPIC, lambda: topic, app.clock, app.ids).begin(table_of(values)).run)
     app.until_it_answers(app.lake.close)
+
+
+def appender(app: App) -> None:
+    """Goes on with a batch for as long as its outcome is unknown, and begins the next one then."""
+    world, topic = app.world, open_topic(app)
+    while not world.ending:
+        app.pause_about(world.plan.pause_s)
+        values = new_values(app, topic)
+        attempt = begin(app, topic, values, world.rng.choice(["all", "1"]))
+        own = Appender(TOPIC, lambda opened=topic: opened, app.clock, app.ids, retries=1)
+        batch = own.begin(table_of(values), acks=attempt.acks)
+        while (outcome := tell(app, attempt, batch.run)) == "unknown":
+            app.pause_about(3.0)
+        if outcome == "gone":
+            topic = open_topic(app)
 
 
 def job(app: App) -> None:

@@ -11,6 +11,8 @@ from sim_running import Planted
 from tidelog.log import lake
 from tidelog.log.appends import joint
 from tidelog.log.appends.joint import JointAppend
+from tidelog.log.appends.staged import StagedAppend
+from tidelog.log.base.errors import OutcomeUnknownError
 from tidelog.log.door import topic_machine
 from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.commit_objects import UnsyncedSegments
@@ -210,6 +212,22 @@ def gives_an_unknown_outcome_up_for_lost() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def stages_a_repeat_again() -> Iterator[None]:
+    """An appender forgets what it staged when it gets no answer: its repeat is another append."""
+    attempt = StagedAppend.attempt
+
+    def forgetful(self: Any) -> Any:
+        try:
+            return attempt(self)
+        except OutcomeUnknownError:
+            self._share = None
+            raise
+
+    with patch.object(StagedAppend, "attempt", forgetful):
+        yield
+
+
 # The six of the door, and more around it.
 BUGS: dict[str, Planted] = {
     planted.__name__: planted
@@ -229,5 +247,6 @@ BUGS: dict[str, Planted] = {
         takes_every_batch_for_a_new_one,
         keeps_no_sequences,
         gives_an_unknown_outcome_up_for_lost,
+        stages_a_repeat_again,
     )
 }

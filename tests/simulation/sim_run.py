@@ -82,9 +82,11 @@ class _Director:
         ]
         cast.append(("reader", (a.reader,)))
         cast.extend((role.__name__, (role,)) for role in (a.retrier, a.job, a.admin) if rng.random() < 0.6)
-        # Senders come on top of what a seed meant before: their own chance decides.
+        # Senders and appenders come on top of what a seed meant before: their own chance decides.
         own = Random(f"senders {self._world.seed}")
         cast.extend((f"sender{i}", (sim_senders.sender,)) for i in range(own.choice([0, 1, 2])))
+        if Random(f"appenders {self._world.seed}").random() < 0.5:
+            cast.append(("appender", (a.appender,)))
         return cast
 
     # --- mishaps -------------------------------------------------------------------------------------------

@@ -60,8 +60,7 @@ def note_change(call: Session, command: str, given: Mapping[str, Any], outcome: 
             Audit(lake.clock, lines.append).changed(who, command, change)
             topic = lake.config().audit_topic
             if topic:
-                lake.ensure_topic(topic)
-                lake.topic(topic).append([{"value": line} for line in lines])
+                lake.appender(topic).append([{"value": line} for line in lines])
     except TidelogError as e:
         logger.warning("The change is done, and the audit's topic does not have it: %s", e)
 

@@ -9,6 +9,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from tidelog.log.appends.appender import RETRIES, Appender
 from tidelog.log.base.clock import Clock, Ids, SystemClock, SystemIds
 from tidelog.log.base.errors import (
     InvalidConfigError,
@@ -369,6 +370,15 @@ class Lake:
         """The topic to append to and read from. It need not exist yet: the first append may create it."""
         log = self.log(name)
         return Topic(self, name, log.door, log.upkeep, log.throttle)
+
+    def appender(self, name: str, *, retries: int = RETRIES) -> Appender:
+        """What appends to a topic now and then, and each batch once. It is created as by `ensure_topic`."""
+
+        def opened() -> Topic:
+            self.ensure_topic(name)
+            return self.topic(name)
+
+        return Appender(name, opened, self.clock, self.ids, retries)
 
     def offsets(self, name: str) -> dict[int, tuple[int, int]]:
         """{partition: (log start offset, log end offset)}."""

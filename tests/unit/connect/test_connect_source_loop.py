@@ -146,6 +146,45 @@ def test_a_batch_that_the_store_did_not_take_is_written_again():
     assert next(failures, None) is None
 
 
+def losing_answers(to, times):
+    """A store that stores these objects, and does not answer so often."""
+    left = [times]
+
+    def hook(method, path, phase):
+        if (method, phase) == ("put_if_absent", "after") and path.startswith(to) and left[0]:
+            left[0] -= 1
+            raise StorageUnavailableError("no answer")
+
+    return hook, left
+
+
+@pytest.mark.parametrize("to", [f"{TOPIC}/_delta_log", f"{OFFSETS}/_delta_log"], ids=["records", "offsets"])
+def test_without_transactions_a_batch_that_has_no_answer_is_written_once(to):
+    lake, storage, _ = memory_lake()
+    lake.create_topic(TOPIC, 2)
+    task, loop = begun(lake, once=False)
+    storage.hook, left = losing_answers(to, 120)  # more than two commits try
+    while task.at < MOST:
+        loop.step()
+    assert left == [0]
+    assert sorted(numbers(lake)) == list(range(MOST))
+
+
+def test_without_transactions_a_topic_that_has_its_records_gets_them_no_more_when_another_one_fails():
+    lake, storage, _ = memory_lake()
+    _, loop = begun(lake, once=False, task=Told([record(1, topic="a"), record(2, topic="b")]))
+    failures = iter([True, True])
+
+    def full(method, path, phase):
+        if (method, phase) == ("put", "before") and path.startswith("b/part") and next(failures, False):
+            raise StorageUnavailableError("no answer")
+
+    storage.hook = full
+    loop.step()
+    assert next(failures, None) is None
+    assert (numbers(lake, "a"), numbers(lake, "b")) == ([1], [2])
+
+
 def test_the_task_learns_where_each_record_is():
     lake, _, _ = memory_lake()
     lake.create_topic(TOPIC, 3)

@@ -3,12 +3,16 @@
 import asyncio
 import logging
 from collections import deque
+from contextlib import suppress
 from typing import Final
 
+import pyarrow as pa
+
 from tidelog.broker.base.topics import BrokerTopics
+from tidelog.log.appends.appender import AppendBatch
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
-from tidelog.server.base.blocking import Blocking, pause
+from tidelog.server.base.blocking import Blocking
 
 logger = logging.getLogger(__name__)
 
@@ -22,11 +26,14 @@ class AuditTopic:
 
     def __init__(self, name: str, lake: Lake, topics: BrokerTopics, blocking: Blocking) -> None:
         self._name = name
-        self._lake = lake
+        self._appender = lake.appender(name, retries=0)
         self._topics = topics
         self._blocking = blocking
         self._waiting: deque[bytes] = deque(maxlen=MOST_WAITING)
+        # The lines that are being appended: the same ones until they are there, so that each is there once.
+        self._batch: AppendBatch | None = None
         self._task: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
         self._failing = False
 
     def add(self, line: bytes) -> None:
@@ -37,26 +44,27 @@ class AuditTopic:
 
     async def close(self) -> None:
         """Append what waits; what can't be appended at once is in the log only."""
+        self._closing.set()
         if self._task is not None:
-            self._task.cancel()
             await asyncio.wait([self._task])
-        if self._waiting:
-            await self._append(list(self._waiting))
-            self._waiting.clear()
 
     async def _append_all(self) -> None:
-        while self._waiting:
-            lines = list(self._waiting)
-            if await self._append(lines):
-                for _ in range(min(len(lines), len(self._waiting))):
-                    self._waiting.popleft()
+        while self._batch is not None or self._waiting:
+            if self._batch is None:
+                self._batch = self._appender.begin(pa.table({"value": pa.array(list(self._waiting), pa.binary())}))
+                self._waiting.clear()
+            if await self._is_appended(self._batch):
+                self._batch = None
+            elif self._closing.is_set():
+                return
             else:
-                await pause(AGAIN_AFTER_S)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), AGAIN_AFTER_S)
 
-    async def _append(self, lines: list[bytes]) -> bool:
-        """Whether they could be appended. A line whose append had no clear outcome may be there twice."""
+    async def _is_appended(self, batch: AppendBatch) -> bool:
+        """Whether the lines are there by now."""
         try:
-            await asyncio.shield(asyncio.ensure_future(self._blocking(self._write, lines)))
+            await self._blocking(batch.run)
         except TidelogError as e:
             if not self._failing:
                 logger.warning("The audit is in the log only, for now: topic '%s' takes nothing. %s", self._name, e)
@@ -65,7 +73,3 @@ class AuditTopic:
         self._failing = False
         self._topics.committed(self._name)
         return True
-
-    def _write(self, lines: list[bytes]) -> None:
-        self._lake.ensure_topic(self._name)
-        self._lake.topic(self._name).append([{"value": line} for line in lines])

@@ -16,7 +16,7 @@ from tidelog.broker.produce.request import DuplicateSequenceError, ProducedBatch
 from tidelog.broker.records.batches import CODECS, patched
 from tidelog.broker.records.topic_codec import codec_of_topic
 from tidelog.broker.records.unpacking import repacked
-from tidelog.log.appends.committer import Committer
+from tidelog.log.appends.committer import ShareCommitter
 from tidelog.log.group_commit.engine import GroupCommit
 from tidelog.log.group_commit.requests import ProduceRequests
 from tidelog.log.lake import Lake
@@ -84,7 +84,7 @@ class EntryWriter:
         open_topic: Callable[[], Topic],
         lake: Lake,
         reader: UnitReader,
-        committer: Committer,
+        committer: ShareCommitter,
         budget: FileBudget,
     ) -> None:
         self.budget = budget

@@ -44,8 +44,8 @@ _UNANSWERED: Final = AppendAnswer(CommitOutcome.UNKNOWN, elsewhere=True)
 class CommittedTopic:
     """A topic that this broker commits to: for itself, and for others where it is the topic's committer.
 
-    It is the `Committer` of the topic's pool. `budget` is what the topic's linger goes by. It is right at the topic's
-    committer, which all brokers' files are counted at: each of its answers says what is left.
+    It commits for the topic's pool (`ShareCommitter`). `budget` is what the topic's linger goes by. It is right at the
+    topic's committer, which all brokers' files are counted at: each of its answers says what is left.
     """
 
     def __init__(
@@ -59,16 +59,16 @@ class CommittedTopic:
         self._uuid = UUID(topic_id)
 
     def digest(self, metadata: Metadata | None) -> str:
-        """As `Committer.digest`."""
+        """As `ShareCommitter.digest`."""
         return self.entries.digest(metadata)
 
     def hand_over(self, share: StagedShare) -> Future[AppendAnswer] | None:
-        """As `Committer.hand_over`: to the topic's committer, where that is another broker."""
+        """As `ShareCommitter.hand_over`: to the topic's committer, where that is another broker."""
         committer = self._hand_overs.committer(self._uuid)
         return None if committer is None else self._hand_overs.begin(committer, self, share)
 
     def commit(self, share: StagedShare, timeout_s: float) -> AppendAnswer | Future[AppendAnswer]:
-        """As `Committer.commit`."""
+        """As `ShareCommitter.commit`."""
         return self.entries.commit(share, timeout_s)
 
 

@@ -45,7 +45,7 @@ class JointEntries:
         self._joint: JointAppend | None = None
 
     def digest(self, metadata: Metadata | None) -> str:
-        """As `Committer.digest`."""
+        """As `ShareCommitter.digest`."""
         return self._joint_append().digest(metadata)
 
     def commit(self, share: StagedShare, timeout_s: float) -> AppendAnswer | Future[AppendAnswer]:

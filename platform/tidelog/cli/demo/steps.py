@@ -102,7 +102,7 @@ class Steps:
         with self.screen.step("New Year's Eve is produced from Python, and the query goes on") as step:
             records = as_records(last_day)
             started = self.clock.elapsed_s()
-            self.lake.topic("flights").append(records)
+            self.lake.appender("flights").append(records)
             took = self.clock.elapsed_s() - started
             step.say(f"{counted(last_day.num_rows, 'record')} appended in {seconds(took)}, without Spark")
             ran = self._run_query(step, last_day.num_rows)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from tidelog.cli.produce.options import ProduceOptions
 from tidelog.cli.records.escapes import to_bytes
 from tidelog.cli.records.from_input import Headers, Record, RecordInput, Splitter
+from tidelog.log.appends.appender import Appender
 from tidelog.log.base.errors import (
     InvalidRecordError,
     InvalidTimestampError,
@@ -98,6 +99,7 @@ class Producing:
         self._stop = stop
         lake.ensure_topic(asked.topic)
         self._topic: Topic = lake.topic(asked.topic)
+        self._appender = Appender(asked.topic, lambda: self._topic, lake.clock, lake.ids)
         if asked.partition is not None:
             require_partition(self._topic.state(), asked.topic, asked.partition)
         self._topic.config().codec(asked.codec)
@@ -185,7 +187,8 @@ class Producing:
     def _append(self, table: pa.Table) -> None:
         asked = self._asked
         try:
-            ranges = self._topic.append(table, acks=asked.acks, partitioner=asked.partitioner, compression=asked.codec)
+            append = self._topic.append if asked.acks == "0" else self._appender.append
+            ranges = append(table, acks=asked.acks, partitioner=asked.partitioner, compression=asked.codec)
         except (OutcomeUnknownError, KeyboardInterrupt):
             self.in_doubt += table.num_rows
             raise

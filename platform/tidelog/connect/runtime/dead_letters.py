@@ -13,8 +13,8 @@ class DeadLetterTopic:
     """The dead letter topic of one task. `parsed`: the connector's configuration."""
 
     def __init__(self, lake: Lake, connector: str, task: int, parsed: Mapping[str, Any]) -> None:
-        self._lake, self._connector, self._task = lake, connector, task
-        self._topic = parsed["errors.deadletterqueue.topic.name"]
+        self._connector, self._task = connector, task
+        self._appender = lake.appender(parsed["errors.deadletterqueue.topic.name"])
         self._with_headers = parsed["errors.deadletterqueue.context.headers.enable"]
 
     def put(self, raw: RawRecord, failure: RecordFailedError) -> None:
@@ -23,9 +23,8 @@ class DeadLetterTopic:
         if self._with_headers:
             place = (raw.topic, raw.partition or 0, raw.offset)
             headers = dead_letter_headers(raw.headers, failure, self._connector, self._task, place)
-        self._lake.ensure_topic(self._topic)
-        letter = RawRecord(self._topic, None, raw.key, raw.value, raw.timestamp_ms, headers)
-        self._lake.topic(self._topic).append(raw_table([letter]))
+        letter = RawRecord(self._appender.topic, None, raw.key, raw.value, raw.timestamp_ms, headers)
+        self._appender.append(raw_table([letter]))
 
 
 def dead_letters_of(lake: Lake, connector: str, task: int, parsed: Mapping[str, Any]) -> DeadLetterTopic | None:

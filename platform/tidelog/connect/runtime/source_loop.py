@@ -6,7 +6,7 @@ from typing import Any
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
 from tidelog.connect.data.records import SourceRecord
 from tidelog.connect.runtime.conversion import Conversion, RawRecord
-from tidelog.connect.runtime.source_writers import SourceWriter
+from tidelog.connect.runtime.source_writers import SourceWriter, WriteBatch
 from tidelog.connect.runtime.task_figures import RetryNotes, TaskFigure
 from tidelog.connect.runtime.tolerance import RecordFailedError, ToleranceOperator, is_retriable
 from tidelog.connect.spi.sources import SourceTask
@@ -100,9 +100,11 @@ class SourceLoop:
         self._task.commit()
 
     def _written(self, raws: Sequence[RawRecord], offsets: Sequence[tuple[bytes, bytes | None]]) -> list[int]:
+        write: WriteBatch | None = None
         while True:
             try:
-                placed = self._writer.write(raws, offsets)
+                write = write or self._writer.begin(raws, offsets)
+                placed = write()
             except Exception as error:
                 if not is_retriable(error) or self._wait(self._backoff.next_s()):
                     raise

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.connect.runtime.conversion import RawRecord
+from tidelog.log.appends.appender import AppendBatch, Appender
 from tidelog.log.base.backoff import Backoff
 from tidelog.log.base.errors import ContendedLogError, OutcomeUnknownError, StorageError, TidelogError
 from tidelog.log.compacted_topic import Rows
@@ -33,36 +35,52 @@ _COLUMNS: Final = pa.schema(
 _PASSING: Final = (StorageError, OutcomeUnknownError, ContendedLogError)
 
 
+# Writes a batch: the offset of each record in its topic. Raises tidelog's errors; after one that is retriable it may be
+# called again, and writes what is not there yet.
+WriteBatch = Callable[[], list[int]]
+
+
 class SourceWriter(Protocol):
-    """Writes batches of a source task; calls are made one after another."""
+    """Writes batches of a source task, one after another."""
 
-    def write(self, records: Sequence[RawRecord], offsets: Rows) -> list[int]:
-        """Write records, and then, or with them, the rows of connect-offsets; the offset of each record in its topic.
-
-        Raises tidelog's errors; what is retriable may be called again with the same records.
-        """
+    def begin(self, records: Sequence[RawRecord], offsets: Rows) -> WriteBatch:
+        """What writes records, and then, or with them, the rows of connect-offsets. Raises as that does."""
 
     def close(self) -> None:
         """End; nothing that isn't committed is seen."""
 
 
 class PlainWriter:
-    """Records, then offsets: after a crash between them the records come again."""
+    """Records, then offsets, each by an append that lands once: after a crash between them the records come again."""
 
     def __init__(self, lake: Lake, offsets_topic: str) -> None:
         self._lake = lake
         self._offsets_topic = offsets_topic
+        self._appenders: dict[str, Appender] = {}
 
-    def write(self, records: Sequence[RawRecord], offsets: Rows) -> list[int]:
-        """As `SourceWriter.write`."""
-        found = [-1] * len(records)
+    def begin(self, records: Sequence[RawRecord], offsets: Rows) -> WriteBatch:
+        """As `SourceWriter.begin`."""
+        appends: list[tuple[Sequence[int], I32, AppendBatch]] = []
         for topic, places in by_topic(records).items():
             table, chosen = _rows(self._lake, topic, [records[place] for place in places])
-            ranges = self._lake.topic(topic).append(_with_partitions(table, chosen))
-            _spread(found, places, chosen, ranges)
-        if offsets:
-            self._lake.topic(self._offsets_topic).append(_offset_table(offsets))
-        return found
+            appends.append((places, chosen, self._append(topic, _with_partitions(table, chosen))))
+        after = self._append(self._offsets_topic, _offset_table(offsets)) if offsets else None
+
+        def write() -> list[int]:
+            found = [-1] * len(records)
+            for places, chosen, append in appends:
+                _spread(found, places, chosen, append.run())
+            if after is not None:
+                after.run()
+            return found
+
+        return write
+
+    def _append(self, topic: str, table: pa.Table) -> AppendBatch:
+        appender = self._appenders.get(topic)
+        if appender is None:
+            appender = self._appenders[topic] = self._lake.appender(topic, retries=0)  # the task tries again
+        return appender.begin(table)
 
     def close(self) -> None:
         """Nothing to end."""
@@ -90,8 +108,11 @@ class TransactionalWriter:
         self._turn = 0
         self._manager.init()
 
-    def write(self, records: Sequence[RawRecord], offsets: Rows) -> list[int]:
-        """As `SourceWriter.write`."""
+    def begin(self, records: Sequence[RawRecord], offsets: Rows) -> WriteBatch:
+        """As `SourceWriter.begin`: each try is a transaction of its own, of which nothing is seen unless it commits."""
+        return partial(self._write, records, offsets)
+
+    def _write(self, records: Sequence[RawRecord], offsets: Rows) -> list[int]:
         found = [-1] * len(records)
         staged: dict[str, tuple[Sequence[int], I32]] = {}
         self._turn += 1

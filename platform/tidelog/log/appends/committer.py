@@ -7,7 +7,7 @@ from tidelog.log.delta.actions import Metadata
 from tidelog.log.rules.appends import AppendAnswer, StagedShare
 
 
-class Committer(Protocol):
+class ShareCommitter(Protocol):
     """Commits what was staged of one topic. For any thread."""
 
     def digest(self, metadata: Metadata | None) -> str:

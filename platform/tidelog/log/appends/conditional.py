@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from tidelog.log.appends.joint import JointAppend
 from tidelog.log.appends.staged import StagedAppend
-from tidelog.log.base.errors import OutcomeUnknownError, RequestForgottenError
+from tidelog.log.base.errors import OutcomeUnknownError
 from tidelog.log.rules.appends import Ranges
 
 # How often an append without an answer is asked for again before the caller hears of it.
@@ -26,10 +26,4 @@ def append_at(joint: JointAppend, table: pa.Table, end: int) -> Ranges:
         except OutcomeUnknownError:
             if not left:
                 raise
-        except RequestForgottenError as error:
-            raise OutcomeUnknownError(
-                f"Whether records were appended to '{joint.topic.name}' is not known: the store gave no answer, and the"
-                " topic was compacted meanwhile. Decide again, and see what is there.",
-                request_id="",
-            ) from error
     raise AssertionError("the last attempt returns or raises")

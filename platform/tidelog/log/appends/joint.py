@@ -42,7 +42,7 @@ class JointAppend:
         return known[1]
 
     def hand_over(self, share: StagedShare) -> None:  # noqa: ARG002
-        """As `Committer.hand_over`: to no process."""
+        """As `ShareCommitter.hand_over`: to no process."""
         return
 
     def commit(

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from tidelog.log.appends.joint import JointAppend
-from tidelog.log.base.errors import UnknownPartitionError
+from tidelog.log.base.errors import OutcomeUnknownError, TidelogError, UnknownPartitionError
 from tidelog.log.records.partitioners import Partitioner
 from tidelog.log.rules.appends import CommitOutcome, Marker, Ranges, StagedShare
 from tidelog.log.rules.topics import require_topic
@@ -45,7 +45,7 @@ class StagedAppend:
 
         Raises what the records are refused for, and what the log and the store raise. After `OutcomeUnknownError`, and
         after an exception that is no `TidelogError` (Ctrl-C), an entry may name the staged segments: they are kept, and
-        another attempt is made with them. Else they are deleted unless an entry names them.
+        the next attempt is made with them. After other errors no entry does, and they are deleted.
         """
         at_least_ms = 0
         while True:
@@ -55,13 +55,24 @@ class StagedAppend:
             share, self._share = self._share, self._share.repeated()
             answer = self._joint.commit(share)
             if not answer.settles(share):
-                return answer.required()
+                raise self._unknown(answer.error)
             self._share = None
             if stager is not None and answer.outcome is not CommitOutcome.COMMITTED:
                 stager.abort()
             if answer.outcome is not CommitOutcome.STALE:
                 return answer.required()
             at_least_ms = answer.at_least_ms
+
+    def _unknown(self, error: TidelogError | None) -> OutcomeUnknownError:
+        if isinstance(error, OutcomeUnknownError):
+            return error
+        unknown = OutcomeUnknownError(
+            f"Whether records were appended to '{self._joint.topic.name}' is not known: the store gave no answer, and"
+            f" to ask it again failed ({error}). They may be there. Read the topic to see.",
+            request_id="",
+        )
+        unknown.__cause__ = error
+        return unknown
 
     def _stage(self, at_least_ms: int) -> tuple[Stager, StagedShare]:
         """Check the records by the topic's configuration, and stage them; `at_least_ms`: as of `AppendAnswer`."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidelog.log.appends.committer import Committer
+from tidelog.log.appends.committer import ShareCommitter
 from tidelog.log.appends.joint import JointAppend
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
@@ -63,7 +63,7 @@ class GroupCommit:
         retries: ProducerRetries | None = None,
         helpers: Executor | None = None,
         stage_in: Callable[[pa.Table, I32], None] | None = None,
-        committer: Committer | None = None,
+        committer: ShareCommitter | None = None,
     ) -> None:
         self.clock = clock
         self.ids = ids
@@ -95,7 +95,7 @@ class GroupCommit:
         self.known = topic or self._open_topic()
         return self.known
 
-    def committer(self, topic: Topic) -> Committer:
+    def committer(self, topic: Topic) -> ShareCommitter:
         """What commits to the topic."""
         if self._committer is not None:
             return self._committer

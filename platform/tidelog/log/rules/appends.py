@@ -121,9 +121,12 @@ class AppendAnswer:
         return self.error.at_least_ms if isinstance(self.error, LogAppendTimeError) else 0
 
     def settles(self, share: "StagedShare") -> bool:
-        """Whether it is known now what became of the share. A missing segment proves that no entry names it."""
+        """Whether it is known now what became of the share.
+
+        That a segment is missing proves that no entry names it, and a moved head was found after a look for the share.
+        """
         if self.outcome is CommitOutcome.REFUSED:
-            return share.new_until is None or isinstance(self.error, MissingSegmentError)
+            return share.new_until is None or isinstance(self.error, MissingSegmentError | HeadMovedError)
         return self.outcome is not CommitOutcome.UNKNOWN
 
     def required(self) -> Ranges:

@@ -3,8 +3,9 @@
 import asyncio
 import json
 
+import pytest
 from support.broker_requests import Requests
-from support.logs import memory_lake
+from support.logs import memory_lake, quiet
 from support.produce_requests import read_back
 from support.waiting import eventually_async
 
@@ -41,27 +42,47 @@ def test_what_waits_and_what_was_counted_is_in_the_topic_when_the_broker_stops()
     assert [line.get("again") for line in lines_in(lake)] == [None, 2]
 
 
-def test_a_store_without_answers_loses_no_line(monkeypatch):
+# The second: more than one commit tries.
+FAULTS = {"nothing is stored": ("put", "before", 3), "what is stored has no answer": ("put_if_absent", "after", 100)}
+
+
+@pytest.mark.parametrize(("method", "phase", "times"), FAULTS.values(), ids=FAULTS)
+def test_a_store_without_answers_loses_no_line_and_doubles_none(monkeypatch, method, phase, times):
     monkeypatch.setattr(audit_topic, "AGAIN_AFTER_S", 0.01)
-    lake = memory_lake()[0]
-    failures = [StorageUnavailableError("no answer")] * 3
+    lake, storage, _ = memory_lake()
+    lake.create_topic("audit", 1)
+    left = [times]
+
+    def no_answer(called, path, at):
+        if (called, at) == (method, phase) and path.startswith("audit/") and left[0]:
+            left[0] -= 1
+            raise StorageUnavailableError("no answer")
+
+    storage.hook = no_answer
     with Requests(lake, access=AUDITED) as requests:
-        real = audit_topic.AuditTopic._write
-
-        def write(self, lines):
-            if failures:
-                raise failures.pop()
-            real(self, lines)
-
-        monkeypatch.setattr(audit_topic.AuditTopic, "_write", write)
-        for name in "ab":
+        for name in "abc":
             requests.ask(ApiKey.METADATA, 9, {"topics": [{"name": name}]})
 
         async def there():
-            await eventually_async(lambda: len(lines_in(lake)) == 2, "the lines are there")
+            await eventually_async(lambda: not left[0] and len(lines_in(lake)) == 3, "the lines are there")
 
         requests.loop.run_until_complete(there())
-    assert [line["name"] for line in lines_in(lake)] == ["a", "b"]
+    assert [line["name"] for line in lines_in(lake)] == ["a", "b", "c"]
+
+
+def test_a_line_that_the_store_does_not_take_when_the_broker_stops_is_in_the_log_only():
+    lake, storage, _ = memory_lake()
+    lake.create_topic("audit", 1)
+
+    def no_answer(called, path, at):
+        if (called, at) == ("put", "before") and path.startswith("audit/"):
+            raise StorageUnavailableError("no answer")
+
+    storage.hook = no_answer
+    with Requests(lake, access=AUDITED) as requests:
+        requests.ask(ApiKey.METADATA, 9, {"topics": [{"name": "a"}]})
+    storage.hook = quiet
+    assert lines_in(lake) == []
 
 
 def test_without_the_setting_there_is_no_topic():

@@ -12,11 +12,11 @@ from support.logs import memory_lake
 from tidelog.cli.produce.batches import Producing
 from tidelog.cli.produce.options import Acks, CodecName, PartitionerName, ProduceOptions
 from tidelog.cli.records.from_input import LineRule
+from tidelog.log.appends.appender import Appender
 from tidelog.log.base.errors import OutcomeUnknownError, UnknownTopicError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.records import partitioners
 from tidelog.log.rules.appends import parse_acks
-from tidelog.log.topic import Topic
 from tidelog.server.process.stopping import Stop
 
 
@@ -397,7 +397,7 @@ def test_the_report_says_what_is_so(lake, monkeypatch, error, said, not_said):
     def fails(*_, **__):
         raise error
 
-    monkeypatch.setattr(Topic, "append", fails)
+    monkeypatch.setattr(Appender, "append", fails)
     result = cli("produce", "orders", "--lake", lake, stdin="a\nb\n")
     assert result.exit_code == 1
     assert said in result.stderr
