@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import ObjectNotFoundError, RequestForgottenError
+from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Add, Entry, decode_entry
 from tidelog.log.door.reading_ahead import ReadingAhead
@@ -19,13 +20,15 @@ def find_answer(
     """The answer that the request, or another with these segments, got by an entry past `after`, up to `head`.
 
     None when it got none: such an entry comes after the writers of all segments opened them, and where entries since
-    are gone, after all files were stored. Raises `RequestForgottenError` where that leaves it open.
+    are gone, after all files were stored. Raises `RequestForgottenError` where that leaves it open. What is there up to
+    a floor counts as gone: it may be a stale writer's, even the request's own, and no reader reads it.
     """
     names = {layout.segment_name(s.path)[1] for s in staged}
     reading = ReadingAhead(storage, lambda version: f"{topic}/{layout.entry_path(version)}", StoreTime(clock))
     reading.begin()
     oldest: int | None = None
-    for version in range(after + 1, head + 1):
+    floor = newest_floor(storage, topic, -1)
+    for version in range(max(after, floor) + 1, head + 1):
         try:
             data = reading.get(version)
         except ObjectNotFoundError:  # trimmed, and so are all before it
@@ -33,8 +36,11 @@ def find_answer(
             continue
         oldest = version if oldest is None else oldest
         ranges = _ranges(decode_entry(version, data, topic), request_id, names)
-        if ranges:
+        if ranges and (floor := newest_floor(storage, topic, floor)) < version:
             return ranges
+    floor = newest_floor(storage, topic, floor)  # it counts when it is looked at after the entries
+    if oldest is not None and oldest <= floor:
+        oldest = floor + 1 if floor < head else None
     if oldest != after + 1 and not _is_younger(storage, topic, staged, oldest):
         raise RequestForgottenError(
             f"Whether request {request_id} was committed to topic '{topic}' before is unknown now: its segments"

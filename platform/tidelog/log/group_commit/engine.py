@@ -196,7 +196,8 @@ class PendingEntry:
             answer = answer or self._commit(at_least_ms)
             if answer is None or self._is_over(answer):
                 return
-            answer, at_least_ms = None, answer.at_least_ms
+            at_least_ms = answer.at_least_ms
+            answer = None
 
     def _commit(self, at_least_ms: int) -> AppendAnswer | None:
         """Commit what is staged, or else stage it first; None when nothing is open, or the answer is awaited."""

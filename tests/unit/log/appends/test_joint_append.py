@@ -6,13 +6,25 @@ from typing import Any
 import pytest
 from support.faults import FaultyStorage
 from support.group_commits import failing
-from support.logs import FakeClock, memory_lake, open_lake, put_checkpoint, read, stage, values
+from support.logs import (
+    FakeClock,
+    add,
+    end_txn,
+    entry,
+    memory_lake,
+    open_lake,
+    put_checkpoint,
+    read,
+    stage,
+    values,
+)
 from support.rewrites import merge
 from support.shares import in_short
 
 from tidelog.log.appends.joint import JointAppend, configuration_digest
 from tidelog.log.base.errors import MissingSegmentError, OutcomeUnknownError, RequestForgottenError, TopicChangedError
-from tidelog.log.delta.actions import Txn
+from tidelog.log.delta.actions import Txn, encode_entry
+from tidelog.log.delta.layout import entry_path
 from tidelog.log.lake import Lake
 from tidelog.log.rules.appends import StagedShare
 from tidelog.log.rules.sequences import ProducerBatch
@@ -99,6 +111,20 @@ def test_a_share_that_the_log_tells_nothing_of_any_more_is_in_no_entry_and_the_o
     assert isinstance(forgotten, RequestForgottenError)
     assert found == {0: (2, 3)}
     assert read(lake, "t") == ["x", "y", "other"]
+
+
+def test_the_entry_of_a_writer_that_was_frozen_past_a_trim_is_no_answer() -> None:
+    lake, storage, clock = made()
+    mine = staged(lake, "mine")
+    version = lake.topic("t").state().version + 1
+    lake.topic("t").append(values("x", partition=[0]))
+    lake.topic("t").append(values("y", partition=[0]))
+    merge(lake, "t")
+    age(lake, clock)
+    late = entry(version, add(0, 0, 1, mine.segments[0].path), end_txn(0, 1))
+    assert storage.inner.put_if_absent(f"t/{entry_path(version)}", encode_entry(late.actions, late.info))
+    (answer,) = commit(joint(open_lake(storage.inner, clock)), mine.repeated())
+    assert isinstance(answer, RequestForgottenError)
 
 
 @pytest.mark.parametrize("had_landed", [False, True])
