@@ -147,7 +147,7 @@ def test_a_batch_that_the_store_did_not_take_is_written_again():
 
 
 def losing_answers(to, times):
-    """A store that stores these objects, and does not answer so often."""
+    """A store that stores these objects, and the first times gives no answer."""
     left = [times]
 
     def hook(method, path, phase):

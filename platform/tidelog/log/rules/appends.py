@@ -181,7 +181,7 @@ class StagedShare:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether its producers' sequences tell of every record whether it is there."""
+        """Whether its producers' sequences say of every record whether it is there."""
         numbered = sum(count for batch in self.producers for _, count in batch.sequences.values())
         return numbered > 0 and numbered == sum(segment.records for segment in self.segments)
 
