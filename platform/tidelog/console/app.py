@@ -1,8 +1,12 @@
 """The console as an ASGI application: its page, guards of browsers, and the status of each error."""
 
 import logging
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, ClassVar, Final
 
 import orjson
@@ -15,7 +19,6 @@ from tidelog.console.base.errors import ConsoleError
 from tidelog.console.guard import CSRF_HEADER, HEADERS, require_own_page, require_token
 from tidelog.console.routes import ROUTES
 from tidelog.console.sql.sandbox import InvalidQueryError, NoSuchQueryError, TooManyQueriesError
-from tidelog.console.static import PageFiles
 from tidelog.log.base.errors import (
     GroupNotEmptyError,
     GroupNotFoundError,
@@ -36,6 +39,7 @@ from tidelog.log.base.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
+from tidelog.log.base.typed_values import listed
 from tidelog.server.app import App, HttpRefusal, Refusals, method_of
 from tidelog.server.connections import HttpBounds
 from tidelog.server.errors import RequestRefusedError
@@ -46,6 +50,18 @@ from tidelog.server.routes import Route, Routes
 
 _LOG: Final = logging.getLogger("tidelog.console")
 
+_TYPES: Final[Mapping[str, str]] = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "ico": "image/vnd.microsoft.icon",
+    "woff2": "font/woff2",
+    "json": "application/json",
+    "txt": "text/plain; charset=utf-8",
+    "map": "application/json",
+}
 # Bytes of a body, where its route has no bound of its own.
 _MOST_BODY: Final = 2**20
 _NO_PATH: Final = "The console has nothing at this path."
@@ -73,6 +89,39 @@ _STATUSES: Final[tuple[tuple[type[TidelogError], int], ...]] = (
     (PolicyViolationError, 400),
     (TidelogError, 500),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _PageFile:
+    body: bytes
+    media_type: str
+    tag: str
+
+
+class PageFiles:
+    """All files of the page, read once. Their names are the paths: nothing else of the disk can be asked for."""
+
+    def __init__(self, root: Traversable | None = None) -> None:
+        self._files: dict[str, _PageFile] = {}
+        self._read(root or files("tidelog.console").joinpath("page"), "")
+
+    def _read(self, folder: Traversable, prefix: str) -> None:
+        for one in folder.iterdir():
+            if one.is_dir():
+                self._read(one, f"{prefix}{one.name}/")
+            elif (media_type := _TYPES.get(one.name.rpartition(".")[2])) is not None:
+                body = one.read_bytes()
+                self._files[prefix + one.name] = _PageFile(body, media_type, f'"{sha256(body).hexdigest()[:32]}"')
+
+    def answer(self, path: str, known: str | None) -> Response:
+        """A file, or 304 where the browser has it. `path`: begins with "/"; `known`: the header If-None-Match."""
+        found = self._files.get(path[1:] or "index.html")
+        if found is None:
+            raise ConsoleError(404, "The console has nothing at this path.")
+        headers = {"etag": found.tag, "cache-control": "no-cache"}
+        if known is not None and found.tag in (tag.removeprefix("W/") for tag in listed(known)):
+            return Response(None, 304, headers)
+        return Response(found.body, 200, headers, found.media_type)
 
 
 def _refusal(error: TidelogError, status: int, code: int = 0) -> HttpRefusal:

@@ -18,7 +18,7 @@ from tidelog.access.state import AccessState
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.connect.api.operations import ConnectOperations
-from tidelog.connect.api.rest_app import RestApp
+from tidelog.connect.api.routes import RestApp
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.worker import Worker
 from tidelog.console.app import ConsoleApp

@@ -11,8 +11,7 @@ from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.model import CLUSTER_NAME, Acl, AclOperation, AclPattern, AclPermission, AclResource
 from tidelog.connect.api.operations import ConnectOperations
-from tidelog.connect.api.rest_app import RestApp
-from tidelog.connect.api.routes import rest_routes
+from tidelog.connect.api.routes import RestApp, rest_routes
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.worker import Worker
 from tidelog.log.lake import Lake

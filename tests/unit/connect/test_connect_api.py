@@ -10,7 +10,7 @@ from support.connect_plugins import COLLECTOR, COUNTER, PLUGINS, collected
 from support.waiting import eventually
 
 from tidelog.connect.api.operations import ConnectOperations
-from tidelog.connect.api.rest_app import RestApp
+from tidelog.connect.api.routes import RestApp
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.connect.worker import Worker

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from tidelog.connect.api.rest_app import RestApp
+from tidelog.connect.api.routes import RestApp
 from tidelog.connect.runtime.runs import UnitRun
 from tidelog.connect.runtime.task_figures import TaskFigure, TaskFigures, figures_of
 from tidelog.connect.runtime.task_runs import SourceTaskRun, TaskRun

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from tidelog.connect.api.metrics import worker_metrics
 from tidelog.connect.api.operations import ConnectOperations
-from tidelog.connect.api.rest_app import RestApp
+from tidelog.connect.api.routes import RestApp
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.connect.worker import Worker

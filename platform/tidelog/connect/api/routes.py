@@ -1,21 +1,37 @@
-"""The rows of a worker's REST API: for each request the operation that answers it, and the right that it needs.
+"""The REST API of a worker: for each request the operation that answers it, and the right that it needs.
 
 Connectors read and write topics with the worker's rights, and a configuration may hold passwords: a client that changes
 connectors can do what the worker can, so that such rights are the cluster's, not a topic's.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import quote
+
+from starlette.requests import Request
 
 from tidelog.connect.api.offset_operations import OffsetOperations, Pairs
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.plugin_views import LoggerViews, plugin_config, plugins
-from tidelog.operations.connector_configs import TargetState
+from tidelog.connect.data.errors import ConnectError
+from tidelog.log.base.errors import TidelogError
+from tidelog.operations.connector_configs import (
+    ConnectorExistsError,
+    ConnectorNotFoundError,
+    ConnectorTaskNotFoundError,
+    TargetState,
+)
 from tidelog.operations.rights import Right
+from tidelog.server.app import App, HttpRefusal, Refusals, by_status
+from tidelog.server.connections import HttpBounds
 from tidelog.server.errors import RequestRefusedError
-from tidelog.server.routes import Answer, HttpCall, Route
+from tidelog.server.logins import HttpLogins
+from tidelog.server.requests import refuse_other_sites
+from tidelog.server.routes import Answer, HttpCall, Route, Routes
+
+_LOG: Final = logging.getLogger("tidelog.connect")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +217,36 @@ def pairs_of(call: RestCall) -> Pairs:
             )
         found.append((partition, offset))
     return found
+
+
+def _failed_in_store(error: TidelogError) -> HttpRefusal:
+    _LOG.warning("A request failed in the store: error=%s: %s", type(error).__name__, error)
+    return HttpRefusal(500, str(error))
+
+
+class RestApp(App[RestCall]):
+    """The REST API as an ASGI application. `logins`: None lets everyone do everything."""
+
+    logger: ClassVar[logging.Logger] = _LOG
+    rights_first: ClassVar[bool] = True
+    refusals: ClassVar[Refusals] = (
+        (RequestRefusedError, by_status),
+        ((ConnectorNotFoundError, ConnectorTaskNotFoundError), lambda error: HttpRefusal(404, str(error))),
+        (ConnectorExistsError, lambda error: HttpRefusal(409, str(error))),
+        (ConnectError, lambda error: HttpRefusal(400, str(error))),
+        (TidelogError, _failed_in_store),
+    )
+
+    def __init__(
+        self, operations: ConnectOperations, bounds: HttpBounds | None = None, logins: HttpLogins | None = None
+    ) -> None:
+        super().__init__(Routes(rest_routes(operations)), RestCall, bounds, logins)
+
+    def counted(self, route: Route[RestCall]) -> str:
+        """How metrics name a request: by its path alone."""
+        return route.path
+
+    def admit(self, request: Request, route: Route[RestCall], call: RestCall) -> None:  # noqa: ARG002 - a step
+        """Refuse what other sites' pages have a browser change."""
+        if call.changes:
+            refuse_other_sites(request, "connectors")

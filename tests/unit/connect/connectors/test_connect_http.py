@@ -9,8 +9,7 @@ from support.connect_records import sink_record
 from support.connect_tasks import started_sink
 
 from tidelog.connect.config.values import ConnectConfigError
-from tidelog.connect.connectors.http_keys import header_pairs, status_codes
-from tidelog.connect.connectors.http_sink import HttpSink
+from tidelog.connect.connectors.http_sink import HttpSink, header_pairs, status_codes
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
 from tidelog.connect.data.schema import STRING
 
