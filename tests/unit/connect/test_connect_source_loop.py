@@ -15,9 +15,13 @@ from tidelog.connect.runtime.conversion import Conversion
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.shared import WorkerShared
 from tidelog.connect.runtime.source_loop import SourceLoop, newest_offsets
-from tidelog.connect.runtime.source_writers import PlainWriter, TransactionalWriter
+from tidelog.connect.runtime.source_writers import (
+    PlainWriter,
+    TransactionalWriter,
+    creation_groups,
+    ensure_source_topic,
+)
 from tidelog.connect.runtime.tolerance import ToleranceOperator, TolerancePolicy
-from tidelog.connect.runtime.topic_creation import creation_groups, ensure_source_topic
 from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.connect.store.offsets import OffsetState
 from tidelog.log.base.errors import ProducerFencedError, StorageUnavailableError, UnknownTopicError

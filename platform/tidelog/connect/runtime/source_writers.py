@@ -1,7 +1,9 @@
-"""How a source's records and its offsets reach the lake: in one transaction, or one after the other."""
+"""How a source's records and offsets reach the lake, in one transaction or one after the other, and in which topics."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
 
@@ -12,7 +14,8 @@ import pyarrow as pa
 from tidelog.connect.runtime.conversion import RawRecord
 from tidelog.log.appends.appender import AppendBatch, Appender
 from tidelog.log.base.backoff import Backoff
-from tidelog.log.base.errors import ContendedLogError, OutcomeUnknownError, StorageError, TidelogError
+from tidelog.log.base.errors import ContendedLogError, OutcomeUnknownError, StorageError, TidelogError, TopicExistsError
+from tidelog.log.base.typed_values import listed
 from tidelog.log.compacted_topic import Rows
 from tidelog.log.delta.schema import HEADERS
 from tidelog.log.lake import Lake
@@ -38,6 +41,7 @@ _PASSING: Final = (StorageError, OutcomeUnknownError, ContendedLogError)
 # Writes a batch: the offset of each record in its topic. Raises tidelog's errors; after one that is retriable it may be
 # called again, and writes what is not there yet.
 WriteBatch = Callable[[], list[int]]
+_OWN = ("replication.factor", "partitions", "include", "exclude")
 
 
 class SourceWriter(Protocol):
@@ -202,3 +206,53 @@ def _spread(found: list[int], places: Sequence[int], chosen: I32, ranges: Ranges
         if partition in following:
             found[place] = following[partition]
             following[partition] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class CreationGroup:
+    """How the topics of a group are made. `partitions`: None for the lake's default."""
+
+    include: tuple[str, ...] = (".*",)
+    exclude: tuple[str, ...] = ()
+    partitions: int | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def has(self, topic: str) -> bool:
+        """Whether a topic is in the group."""
+        matches = any(re.fullmatch(one, topic) for one in self.include)
+        return matches and not any(re.fullmatch(one, topic) for one in self.exclude)
+
+
+def creation_groups(config: Mapping[str, str]) -> list[CreationGroup]:
+    """The groups of a connector's configuration, the default one last; [] where it names none."""
+    named = listed(config.get("topic.creation.groups", ""))
+    if not named and not any(key.startswith("topic.creation.default.") for key in config):
+        return []
+    groups = []
+    for name in [*named, "default"]:
+        prefix = f"topic.creation.{name}."
+        below = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
+        partitions = int(below.get("partitions", "-1"))
+        groups.append(
+            CreationGroup(
+                (".*",) if name == "default" else tuple(listed(below.get("include", ""))),
+                () if name == "default" else tuple(listed(below.get("exclude", ""))),
+                None if partitions < 0 else partitions,
+                {key: value for key, value in below.items() if key not in _OWN},
+            )
+        )
+    return groups
+
+
+def ensure_source_topic(lake: Lake, topic: str, groups: Sequence[CreationGroup]) -> None:
+    """Have a topic by the first group that it is in; without groups, as producers make topics, if they may.
+
+    Raises `UnknownTopicError` where topics are not made on the way, `InvalidConfigError`, `InvalidTopicError`.
+    """
+    for group in groups:
+        if lake.peek(topic) is None and group.has(topic):
+            try:
+                lake.create_topic(topic, group.partitions or lake.config().num_partitions, group.config)
+            except TopicExistsError:
+                return
+    lake.ensure_topic(topic)

@@ -13,10 +13,15 @@ from tidelog.connect.runtime.runs import UnitRun
 from tidelog.connect.runtime.shared import WorkerShared
 from tidelog.connect.runtime.sink_loop import SinkLoop
 from tidelog.connect.runtime.source_loop import SourceLoop
-from tidelog.connect.runtime.source_writers import PlainWriter, SourceWriter, TransactionalWriter
+from tidelog.connect.runtime.source_writers import (
+    PlainWriter,
+    SourceWriter,
+    TransactionalWriter,
+    creation_groups,
+    ensure_source_topic,
+)
 from tidelog.connect.runtime.task_figures import RetryNotes, TaskFigures
 from tidelog.connect.runtime.tolerance import ToleranceOperator, TolerancePolicy
-from tidelog.connect.runtime.topic_creation import creation_groups, ensure_source_topic
 from tidelog.connect.spi.applications import ApplicationPhase, ApplicationTask
 from tidelog.connect.spi.connectors import Connector, SinkConnector, SourceConnector
 from tidelog.connect.spi.sinks import SinkTask

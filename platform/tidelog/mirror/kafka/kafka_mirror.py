@@ -16,8 +16,7 @@ from tidelog.log.appends.mirrored import CopiedRun
 from tidelog.log.base.errors import CopyPositionError, OutcomeUnknownError, StorageError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.mirror.copying import Bandwidth
-from tidelog.mirror.kafka.kafka_groups import KafkaGroups
-from tidelog.mirror.kafka.kafka_topics import KafkaTopics
+from tidelog.mirror.kafka.copies import KafkaGroups, KafkaTopics
 from tidelog.mirror.kafka.rules import run_of
 from tidelog.mirror.kafka.source import KafkaSource, Place, Taken
 from tidelog.operations.mirrors import MirrorStatus, TableStatus, write_status

@@ -1,4 +1,4 @@
-"""Topics of a lake that are copies of Kafka's: made, grown, configured, and how far each partition is."""
+"""Topics of a lake that are copies of Kafka's, and groups' offsets, committed once the records before them are here."""
 
 import logging
 import re
@@ -9,13 +9,14 @@ from typing import Final, TypeVar
 
 import orjson
 
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.appends.mirrored import CopiedTopic
 from tidelog.log.base.errors import ObjectNotFoundError, StorageError, TidelogError
 from tidelog.log.delta.layout import MIRROR_FOLDER
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
-from tidelog.mirror.kafka.rules import Origin, config_changes, gap, translated, why_refused
-from tidelog.mirror.kafka.source import KafkaSource, Place, SourceTopic
+from tidelog.mirror.kafka.rules import Origin, config_changes, gap, plan_offsets, translated, why_refused
+from tidelog.mirror.kafka.source import KafkaSource, KafkaSourceError, Place, SourceOffset, SourceTopic
 
 logger = logging.getLogger("tidelog.mirror.kafka")
 
@@ -23,6 +24,8 @@ R = TypeVar("R")
 
 # Which topic of which cluster a topic here copies.
 _ORIGINS: Final = f"{MIRROR_FOLDER}/kafka"
+# In place of a group's id.
+_ALL: Final = "*"
 
 
 @dataclass
@@ -203,3 +206,68 @@ def note_origin(storage: Storage, topic: str, origin: Origin) -> None:
     path = f"{_ORIGINS}/{topic}"
     storage.put(path, orjson.dumps(asdict(origin)))
     storage.sync([path])
+
+
+@dataclass
+class KafkaGroups:
+    """The groups of a source. `problems`: why a group's offsets are not here. `committed` counts offsets.
+
+    For one thread.
+    """
+
+    source: KafkaSource
+    lake: Lake
+    committed: int = 0
+    problems: dict[str, str] = field(default_factory=dict)
+    _seen: Mapping[str, Mapping[Place, SourceOffset]] = field(default_factory=dict)
+    _refused: Mapping[str, str] = field(default_factory=dict)
+    _waiting: dict[str, Mapping[Place, SourceOffset]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._log = GroupLog(self.lake)
+
+    def look(self) -> None:
+        """Read what the groups committed. Where that is refused, records are copied all the same."""
+        try:
+            found = self.source.groups()
+        except KafkaSourceError as e:
+            if str(e) != self.problems.get(_ALL):
+                logger.warning("Groups' offsets are not copied. %s", e)
+            self.problems[_ALL] = str(e)
+            return
+        self.problems.pop(_ALL, None)
+        for group, offsets in found.offsets.items():
+            if offsets != self._seen.get(group):
+                self._waiting[group] = offsets
+        for group in self._refused.keys() - found.refused.keys():
+            self.problems.pop(group, None)
+        for group, why in found.refused.items():
+            if why != self._refused.get(group):
+                logger.warning("Offsets of group '%s' are not copied. %s", group, why)
+            self.problems[group] = why
+        self._seen, self._refused = found.offsets, found.refused
+
+    def commit(self, ends: Mapping[Place, int]) -> int:
+        """Commit what is due; how many offsets wait for records that are not copied yet.
+
+        `ends`: how far each partition is copied. Raises `StorageError` while the store is away.
+        """
+        for group, offsets in list(self._waiting.items()):
+            try:
+                plan = plan_offsets(offsets, self._log.view(group), ends)
+                if plan.commit:
+                    self._log.commit_offsets(group, plan.commit)
+                self.problems.pop(group, None)
+            except TidelogError as e:
+                if e.retriable:
+                    raise
+                logger.warning("Offsets of group '%s' are not copied. %s", group, e)
+                self.problems[group] = str(e)
+                del self._waiting[group]
+                continue
+            self.committed += len(plan.commit)
+            if plan.wait:
+                self._waiting[group] = plan.wait
+            else:
+                del self._waiting[group]
+        return sum(map(len, self._waiting.values()))
