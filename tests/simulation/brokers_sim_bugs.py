@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import count
 from typing import Any
 from unittest.mock import patch
 
@@ -126,12 +127,16 @@ def commits_what_has_landed_once_more() -> Iterator[None]:
 
 @contextmanager
 def stages_again_what_it_handed_over() -> Iterator[None]:
-    """A broker that gets no answer takes its records for new ones, and has them staged and committed again."""
-    ask = HandOvers._handed_over
+    """A broker that gets no answer takes its records for new ones, and has them staged and committed again.
+
+    Each fifth answer is lost: the network alone loses one in many runs.
+    """
+    ask, answers = HandOvers._handed_over, count(1)
 
     async def forgetful(self: Any, committer: Any, topic: Any, share: Any) -> AppendAnswer:
         answer = await ask(self, committer, topic, share)
-        return AppendAnswer(CommitOutcome.STALE) if answer.outcome is CommitOutcome.UNKNOWN else answer
+        lost = answer.outcome is CommitOutcome.UNKNOWN or next(answers) % 5 == 0
+        return AppendAnswer(CommitOutcome.STALE) if lost else answer
 
     with patch.object(HandOvers, "_handed_over", forgetful):
         yield

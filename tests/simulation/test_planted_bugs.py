@@ -28,13 +28,13 @@ SIMULATIONS: dict[str, tuple[Callable[..., Any], dict[str, Planted]]] = {
     "leases": (run_leases, leases_sim_bugs.BUGS),
 }
 # How many seeds may be run to find a bug.
-ENOUGH = 1_000
+ENOUGH = 300
 # The seed that found a bug when it was last searched for: it is tried first, then all others.
 FOUND_BY = {
-    "takes_its_own_success_for_somebody_elses": 17,
+    "takes_its_own_success_for_somebody_elses": 2,
     "acknowledges_without_a_look_at_the_floors": 9,
     "goes_by_its_own_clocks_alone": 44,
-    "deletes_before_it_publishes_the_floor": 65,
+    "deletes_before_it_publishes_the_floor": 9,
     "rests_the_floor_on_a_checkpoint_that_is_not_synced": 3,
     "writes_checkpoints_over_unsynced_segments": 101,
     "deletes_its_segments_after_an_unknown_outcome": 43,
@@ -47,12 +47,12 @@ FOUND_BY = {
     "lets_a_fenced_static_member_come_back": 13,
     "watches_nobody_but_followers": 9,
     "keeps_what_it_owned_after_an_eviction": 3,
-    "takes_an_intent_after_an_abort": 15,
+    "takes_an_intent_after_an_abort": 1,
     "commits_what_has_landed_once_more": 119,
     "never_times_a_transaction_out": 20,
     "stages_a_repeated_batch_again": 9,
     "frees_ids_with_their_schemas": 13,
-    "goes_on_after_a_long_sleep": 24,
+    "goes_on_after_a_long_sleep": 96,
     "misses_tombstones": 17,
     "renews_too_late": 0,
     "waits_for_a_store_that_hangs": 3,
