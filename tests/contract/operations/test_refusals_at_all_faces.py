@@ -38,10 +38,9 @@ def _alive(lake: Lake, group: str, member: str) -> Iterator[None]:
     over = threading.Event()
 
     def beat() -> None:
-        leases, counter = Leases(lake.storage), 1
+        lease = Leases(lake.storage).of_member(group, member)
         while not over.wait(0.1):
-            counter += 1
-            leases.renew(group, member, counter)
+            lease.renew()
 
     thread = threading.Thread(target=beat)
     thread.start()

@@ -176,9 +176,8 @@ def test_each_ignored_key_is_warned_of_once_per_client(caplog):
     for _ in range(2):
         open_lake(AdminSettings.parse({"lake": "memory://warned", "socket.timeout.ms": 10, "acks": 1})).close()
         assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
-        assert (
-            'Configuration property "socket.timeout.ms" is ignored: tidelog\'s own clients connect to no' in caplog.text
-        )
+        ignored = 'Configuration property "socket.timeout.ms" is ignored: tidelog\'s own clients connect to no'
+        assert any(ignored in message for message in caplog.messages)
         caplog.clear()
     own = logging.getLogger("its.own")
     open_lake(AdminSettings.parse({"lake": "memory://warned", "acks": 1, "logger": own})).close()
