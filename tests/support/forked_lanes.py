@@ -25,14 +25,9 @@ from typing import Any, Final
 import pytest
 from support.lanes import Deal, Durations, read_durations
 
-# A fork keeps the thread that forks alone, so that there may be no other: these libraries start one at import, which is
-# later than this one's.
-ONE_THREAD: Final = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    "_RJEM_MALLOC_CONF": "background_thread:false",
-}
-os.environ.update(ONE_THREAD)
+from tidelog.server.process.children import ONE_THREAD
+
+os.environ.update(ONE_THREAD)  # before the libraries are imported that it is for
 _LENGTH: Final = struct.Struct(">I")
 _INDEX: Final = struct.Struct("i")
 # Reports that a lane sends at once.
@@ -52,10 +47,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     options = session.config.option
     if options.lanes < 2 or options.collectonly or session.testsfailed:  # of a failed collection, pytest says so
         return None
-    threads = len(list(Path("/proc/self/task").glob("*")))  # 0 where there is no such folder
-    if threads > 1:
-        names = sorted(path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm"))
-        raise pytest.UsageError(f"A module of tests has begun threads at import, and forks would lack them: {names}")
+    threads = sorted(path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm"))  # none but on Linux
+    if len(threads) > 1:
+        raise pytest.UsageError(f"A module of tests has begun threads at import, and forks would lack them: {threads}")
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     if reporter is not None:
         reporter.showfspath = False  # lanes' reports come in turns

@@ -7,7 +7,9 @@ from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
 from typing import Final
 
-from support.nursery import ONE_THREAD, TESTS
+from support.nursery import TESTS
+
+from tidelog.server.process.children import ONE_THREAD
 
 _PRELOADED: Final = [
     "hypothesis",

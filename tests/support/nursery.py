@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from support.forked_lanes import ONE_THREAD
 from support.nursery_server import NOT_ALONE
+
+from tidelog.server.process.children import ONE_THREAD
 
 TESTS = Path(__file__).parents[1]
 
