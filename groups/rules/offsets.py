@@ -106,7 +106,7 @@ def delete_group(view: GroupView, group_id: str) -> Decision[None]:
     Raises GroupNotFoundError, GroupNotEmptyError. A group that only ever committed offsets counts as empty.
     Source: `GroupCoordinator.handleDeleteGroups`.
     """
-    group = _found(view, group_id)
+    group = found_group(view, group_id)
     if group.members:
         raise GroupNotEmptyError(
             f"Group {group_id!r} has {len(group.members)} members and can't be deleted: their offsets would be lost. "
@@ -129,7 +129,7 @@ def delete_offsets(
     GroupNotFoundError; GroupNotEmptyError when members are not of the consumer protocol, so that it is not known what
     they read. Source: `GroupCoordinator.handleDeleteOffsets`.
     """
-    group = _found(view, group_id)
+    group = found_group(view, group_id)
     if group.members and group.protocol_type != PROTOCOL_TYPE:
         raise GroupNotEmptyError(
             f"Group {group_id!r} has members of type {group.protocol_type!r}, which don't say what they read, so "
@@ -154,7 +154,8 @@ def delete_offsets(
     )
 
 
-def _found(view: GroupView, group_id: str) -> Group:
+def found_group(view: GroupView, group_id: str) -> Group:
+    """The group, where it has members, had some, or has offsets. Raises `GroupNotFoundError`."""
     if view.group is None and not view.offsets and not view.pending:
         raise group_not_found(group_id)
     return current(view, group_id)

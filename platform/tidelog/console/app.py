@@ -117,7 +117,7 @@ class PageFiles:
         """A file, or 304 where the browser has it. `path`: begins with "/"; `known`: the header If-None-Match."""
         found = self._files.get(path[1:] or "index.html")
         if found is None:
-            raise ConsoleError(404, "The console has nothing at this path.")
+            raise ConsoleError(404, _NO_PATH)
         headers = {"etag": found.tag, "cache-control": "no-cache"}
         if known is not None and found.tag in (tag.removeprefix("W/") for tag in listed(known)):
             return Response(None, 304, headers)

@@ -12,7 +12,6 @@ from tidelog.groups.store.group_log import GroupLog
 from tidelog.operations.groups import GroupDescription, PartitionLag, delete_group, describe_group, set_offsets
 from tidelog.operations.offset_resets import ResetTo, Scenario, plan_reset, standings
 from tidelog.operations.rights import Right
-from tidelog.operations.snapshots import LakeSnapshot
 
 # Members' own texts are shown up to here.
 _CHARACTERS = 500
@@ -48,7 +47,6 @@ def group(call: ConsoleCall) -> Any:
     """One group: its members, and its partitions."""
     name = call.variables["group"]
     snapshot = call.console.snapshot()
-    require_known(snapshot, name)
     description = describe_group(snapshot, name)
     return {
         **summary(description, snapshot.at_ms),
@@ -57,12 +55,6 @@ def group(call: ConsoleCall) -> Any:
         "members": [_member(member, places) for member, places in description.members],
         "partitions": [_partition(lag) for lag in description.partitions],
     }
-
-
-def require_known(snapshot: LakeSnapshot, name: str) -> None:
-    """Raise `GroupNotFoundError` for a group that is not there."""
-    if name not in snapshot.groups:
-        raise group_not_found(name)
 
 
 def _partition(lag: PartitionLag) -> dict[str, Any]:
@@ -94,8 +86,10 @@ def _member(member: Member, places: Sequence[TopicPartition]) -> dict[str, Any]:
 def history(call: ConsoleCall) -> Any:
     """A group's lag by topic since the console's start."""
     sampler = call.console.part(Sampler)
-    require_known(sampler.sample().snapshot, call.variables["group"])
-    times, series = sampler.group_history(call.variables["group"])
+    name = call.variables["group"]
+    if name not in sampler.sample().snapshot.groups:
+        raise group_not_found(name)
+    times, series = sampler.group_history(name)
     return {"since_ms": call.console.since_ms, "step_s": sampler.step_s, "times": times, "series": series}
 
 

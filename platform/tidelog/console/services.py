@@ -1,6 +1,5 @@
 """What runs beside a lake: brokers, the schemas of a registry, connectors, mirrors."""
 
-from dataclasses import asdict
 from typing import Any, Final
 
 from tidelog.console.base.calls import ConsoleCall
@@ -9,7 +8,7 @@ from tidelog.console.base.errors import ConsoleError
 from tidelog.log.base.errors import TidelogError
 from tidelog.operations.connector_statuses import RunStatus
 from tidelog.operations.connectors import ConnectorDescription, connectors_of
-from tidelog.operations.mirrors import lag_ms, read_status
+from tidelog.operations.mirrors import described, read_status
 from tidelog.registry.api.rights import ApiRights
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.fold import RegistryState
@@ -39,11 +38,9 @@ def brokers(call: ConsoleCall) -> Any:
 def mirrors(call: ConsoleCall) -> Any:
     """The mirror that keeps this lake, as it said last: a lake follows one source, and may be copied from Kafka."""
     lake = call.console.lake
-    status, follows, now_ms = read_status(lake.storage), lake.follows(), lake.clock.now_ms()
-    if status is None:
-        return {"follows": None if follows is None else follows.source, "mirrors": []}
-    said = asdict(status) | {"lag_ms": lag_ms(status, now_ms), "age_ms": max(0, now_ms - status.now_ms)}
-    return {"follows": None if follows is None else follows.source, "mirrors": [said]}
+    status, follows = read_status(lake.storage), lake.follows()
+    said = [] if status is None else [described(status, lake.clock.now_ms())]
+    return {"follows": None if follows is None else follows.source, "mirrors": said}
 
 
 class ConsoleRegistry(RegistryLog):

@@ -11,7 +11,7 @@ from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
 from tidelog.operations.connector_configs import TargetState
 from tidelog.operations.connector_statuses import RunState
-from tidelog.operations.connectors import CONFIGS, ConnectorDescription, connectors_of
+from tidelog.operations.connectors import ConnectorDescription, own_connectors
 
 # What workers call themselves in their group.
 CLIENT: Final = "connect"
@@ -61,10 +61,11 @@ class SlotHealth:
 
 def connector_health(lake: Lake, groups: Iterable[GroupView]) -> dict[str, ConnectorHealth]:
     """The connectors that are not well. `groups`: the lake's, the workers' among them. Raises tidelog's errors."""
-    if lake.peek(CONFIGS) is None or lake.follows() is not None:
+    connectors = own_connectors(lake)
+    if connectors is None:
         return {}
     workers = heard_workers(lake.storage, groups, lake.clock.now_ms())
-    return unwell(connectors_of(lake).describe(), workers)
+    return unwell(connectors.describe(), workers)
 
 
 def heard_workers(storage: Storage, groups: Iterable[GroupView], now_ms: int) -> set[str]:

@@ -44,6 +44,10 @@ class Connectors:
         self.configs = configs
         self.statuses = statuses
 
+    def configured(self) -> dict[str, dict[str, str]]:
+        """Their configurations as they are now, by name, sorted. Raises as `CompactedTopic` does."""
+        return self.configs.look(lambda state: {name: dict(one) for name, one in sorted(state.connectors.items())})
+
     def describe(self) -> list[ConnectorDescription]:
         """All of them as they are now, by name. Raises as `CompactedTopic` does."""
         return self._described(lambda state: sorted(state.connectors))
@@ -75,6 +79,11 @@ class Connectors:
             ]  # fmt: skip
 
         return self.statuses.look(at)
+
+
+def own_connectors(lake: Lake) -> Connectors | None:
+    """As `connectors_of`; None for a lake that no worker ever used, or that follows another one, where they run."""
+    return None if lake.peek(CONFIGS) is None or lake.follows() is not None else connectors_of(lake)
 
 
 def connectors_of(lake: Lake) -> Connectors:

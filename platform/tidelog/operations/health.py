@@ -137,9 +137,10 @@ def _with_movers(found: LakeFacts, lake: Lake, slots: AskedSlots) -> LakeFacts:
 
 def _of_the_lake(bare: LakeFacts, lake: Lake, snapshot: LakeSnapshot) -> LakeFacts:
     running = [broker for broker in snapshot.cluster.live if broker.state is BrokerState.RUNNING]
-    silent = silent_brokers(running)
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="doctor") as threads:
+        silences = threads.submit(silent_brokers, running)
         topics = threads.map(lambda item: _topic(lake, *item), snapshot.topics.items())
+        silent = silences.result()
         return replace(
             bare,
             now_ms=snapshot.at_ms,

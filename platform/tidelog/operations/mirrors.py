@@ -100,6 +100,11 @@ def lag_ms(status: MirrorStatus, now_ms: int) -> int:
     return status.behind_ms + (silent_ms if silent_ms > SILENT_MS else 0)
 
 
+def described(status: MirrorStatus, now_ms: int) -> dict[str, Any]:
+    """The status as a document, with the lag by the reader's clock."""
+    return asdict(status) | {"lag_ms": lag_ms(status, now_ms), "age_ms": max(0, now_ms - status.now_ms)}
+
+
 # A mirror says something each second, unless a round takes longer.
 SILENT_MS = 5_000
 # A follower whose oldest missing entry is of this age is behind.

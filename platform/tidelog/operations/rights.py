@@ -30,7 +30,7 @@ class AskedRight:
 
     def verdict(self, access: AccessInForce, sender: Sender) -> AclVerdict:
         """Whether the sender may do it, and the ACL that says so."""
-        if self.everywhere and access.may_everywhere(sender, self.operation):
+        if _for_all(self, access, sender):
             return AclVerdict(True)
         return access.verdict(sender, self.operation, self.resource, self.name)
 
@@ -46,6 +46,18 @@ class Need:
     resource: AclResource
     operation: AclOperation
     everywhere: bool = False
+
+    def for_all(self, access: AccessInForce, sender: Sender) -> bool:
+        """Whether the sender may do it to all resources of the type, by an ACL of the cluster."""
+        return _for_all(self, access, sender)
+
+    def for_any(self, access: AccessInForce, sender: Sender) -> bool:
+        """Whether there may be a resource of the type to which the sender may do it."""
+        return self.for_all(access, sender) or access.may_any(sender, self.operation, self.resource)
+
+
+def _for_all(asked: AskedRight | Need, access: AccessInForce, sender: Sender) -> bool:
+    return asked.everywhere and access.may_everywhere(sender, asked.operation)
 
 
 def _topic(operation: AclOperation, *, everywhere: bool = False) -> Need:
@@ -166,8 +178,9 @@ class Right(Enum):
     def asked(self, **named: str) -> AskedRight:
         """What access is asked of the resource that an argument names; of the cluster, where none is named.
 
-        Raises `KeyError` for an argument that the operation has not.
+        Each argument is asked about by itself: raises `ValueError` for several, `KeyError` for one that the operation
+        has not.
         """
-        argument, name = next(iter(named.items()), ("", CLUSTER_NAME))
+        ((argument, name),) = named.items() or [("", CLUSTER_NAME)]
         need = self.needs[argument]
         return AskedRight(need.operation, need.resource, name, need.everywhere)

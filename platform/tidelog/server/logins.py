@@ -75,11 +75,7 @@ class HttpClient:
 
     def offered_any(self, right: Right) -> bool:
         """As `offered`, to anything that there may be to name."""
-        if self.rights is None:
-            return True
-        access, sender, need = self.rights.access, self.rights.sender, right.only
-        everywhere = need.everywhere and access.may_everywhere(sender, need.operation)
-        return everywhere or access.may_any(sender, need.operation, need.resource)
+        return self.rights is None or right.only.for_any(self.rights.access, self.rights.sender)
 
 
 # The sender of a request to a server where clients do not log in.

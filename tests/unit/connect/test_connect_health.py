@@ -15,7 +15,7 @@ from tidelog.connect.runtime.plugins import Plugins
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.lake import Lake
 from tidelog.operations.connector_health import SlotHealth, connector_health
-from tidelog.operations.connectors import CONFIGS
+from tidelog.operations.connectors import CONFIGS, STATUSES
 from tidelog.operations.snapshots import SnapshotReader
 
 POSTGRES = {
@@ -86,6 +86,12 @@ def test_slots_of_the_databases_that_connectors_read():
     assert first == SlotHealth("mine", first.database, "a", True, 10)
     assert second == SlotHealth("old", first.database, "", False, 5_000_000_000)
     assert (third.connector, third.problem) == ("c", "PostgreSQL does not take a connection")
+
+
+def test_slots_need_no_topic_of_statuses():
+    lake = lake_with(a=POSTGRES)
+    lake.create_topic(STATUSES, 1, {"cleanup.policy": "delete"})  # which workers refuse
+    assert [found.slot for found in slot_health(lake, Asked)] == ["mine", "old"]
 
 
 def test_a_password_that_only_a_worker_can_look_up_is_said():

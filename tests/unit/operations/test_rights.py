@@ -91,6 +91,8 @@ def test_a_row_asks_for_what_its_resource_has(right):
 def test_what_is_asked_is_of_the_name_that_is_given():
     asked = Right.COMMIT_OFFSETS.asked(group="g")
     assert asked == AskedRight(AclOperation.READ, AclResource.GROUP, "g")
+    with pytest.raises(ValueError, match="unpack"):
+        Right.COMMIT_OFFSETS.asked(group="g", topic="t")
     assert Right.ALTER_CONFIG.asked() == AskedRight(AclOperation.ALTER_CONFIGS, AclResource.CLUSTER, CLUSTER_NAME)
     assert Right.CREATE_TOPIC.asked(topic="t").everywhere
     with pytest.raises(KeyError):

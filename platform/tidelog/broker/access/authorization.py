@@ -52,7 +52,7 @@ class GuardedRequest:
 
     def may_everywhere(self, right: Right) -> bool:
         """Whether an ACL of the cluster gives the right to all that it has."""
-        return self.context.access.may_everywhere(self.call.peer, right.only.operation)
+        return right.only.for_all(self.context.access, self.call.peer)
 
     def denial(self, right: Right, **named: str) -> TidelogError:
         """Why it is refused, in words for the client."""

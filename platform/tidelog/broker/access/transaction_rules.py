@@ -36,8 +36,8 @@ async def init_producer(request: GuardedRequest) -> Reply:
         if request.allows(Right.USE_TRANSACTIONAL_ID, transactional_id=name):
             return await request.go_on()
         return _producer_refused(request.call, request.denial(Right.USE_TRANSACTIONAL_ID, transactional_id=name))
-    access, peer, need = request.context.access, request.call.peer, Right.WRITE_RECORDS.needs["topic"]
-    if access.may_any(peer, need.operation, need.resource) or request.allows(Right.WRITE_IDEMPOTENTLY):
+    to_write = Right.WRITE_RECORDS.needs["topic"]
+    if to_write.for_any(request.context.access, request.call.peer) or request.allows(Right.WRITE_IDEMPOTENTLY):
         return await request.go_on()
     return _producer_refused(request.call, request.denial(Right.WRITE_IDEMPOTENTLY))
 

@@ -15,7 +15,7 @@ from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.model import Decision, Group, GroupPhase, GroupView
-from tidelog.groups.rules.offsets import delete_group, group_not_found
+from tidelog.groups.rules.offsets import delete_group, found_group
 from tidelog.log.base.errors import GroupNotFoundError, TidelogError
 
 # The type of groups that rebalance in rounds, as against those of KIP-848.
@@ -122,9 +122,7 @@ def _deleting(group_id: str) -> Any:
 
 def described(view: GroupView, group_id: str, allowed: int) -> Mapping[str, Any]:
     """A group in full; what members say for the protocol only while it is Stable. Raises GroupNotFoundError."""
-    if view.group is None and not view.offsets and not view.pending:
-        raise group_not_found(group_id)
-    group = view.group or Group(group_id)
+    group = found_group(view, group_id)
     is_stable = group.phase is GroupPhase.STABLE
     protocol = (group.protocol or "") if is_stable else ""
     members = [

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
@@ -76,6 +75,7 @@ def _follow(
     from tidelog.mirror.follower_setup import adopt
     from tidelog.mirror.lease import FollowerLease
     from tidelog.mirror.mirror import Mirror
+    from tidelog.operations.mirrors import described
 
     wanted, rate = topic_pattern(topics), bytes_per_s(limit)
     with lakes.open_source(call) as source, lakes.open_follower(call) as follower:
@@ -91,7 +91,7 @@ def _follow(
             stop = ship(call, follower, mirror, sentence, metrics, ship_once if once else None)
             status, cut = mirror.status(ended=True), mirror.discarded
     if once and call.as_json:
-        print_json(shown_status(status, status.now_ms) | {"discarded": [one.to_json() for one in cut]})
+        print_json(described(status, status.now_ms) | {"discarded": [one.to_json() for one in cut]})
     elif once:
         say(f"{status.shipped_entries} entries and {status.shipped_bytes} bytes of files were shipped.")
     for name, why in mirror.problems.items():
@@ -111,7 +111,7 @@ def status(
 
     It is what the mirror said last: a mirror says something each second.
     """
-    from tidelog.operations.mirrors import read_status
+    from tidelog.operations.mirrors import described, read_status
 
     with call.open_lake() as lake:
         found, follows, now_ms = read_status(lake.storage), lake.follows(), lake.clock.now_ms()
@@ -126,7 +126,7 @@ def status(
 
         typer.echo(rendered(mirror_metrics(found, now_ms), floatToGoString).decode(), nl=False)
     elif call.as_json:
-        print_json(shown_status(found, now_ms) | {"follows": None if follows is None else follows.source})
+        print_json(described(found, now_ms) | {"follows": None if follows is None else follows.source})
     else:
         out = console()
         for line in status_lines(found, follows is not None, now_ms):
@@ -243,12 +243,13 @@ def copy_from_kafka(
 
 
 def _report(call: Session, mirror: "KafkaMirror", once: bool) -> None:
+    from tidelog.operations.mirrors import described
 
     status = mirror.status(ended=True)
     if once and call.as_json:
         lost = [{"topic": t, "partition": p, "start": a, "end": b} for (t, p), (a, b) in sorted(mirror.lost.items())]
         told = {"problems": mirror.problems, "config_left_out": mirror.left_out, "lost": lost}
-        print_json(shown_status(status, status.now_ms) | told | {"offsets_of_groups": mirror.groups_committed})
+        print_json(described(status, status.now_ms) | told | {"offsets_of_groups": mirror.groups_committed})
         return
     if once:
         say(f"{mirror.records} records and {mirror.groups_committed} offsets of groups were copied.")
@@ -259,13 +260,6 @@ def _report(call: Session, mirror: "KafkaMirror", once: bool) -> None:
         say(f"Topic '{name}', partition {partition}: offsets {start} to {end} were gone from the source.", stderr=True)
     for name, why in mirror.problems.items():
         say(why if name in why else f"'{name}' is not copied. {why}", stderr=True)
-
-
-def shown_status(status: "MirrorStatus", now_ms: int) -> dict[str, Any]:
-    """The status as JSON, with the lag by the reader's clock."""
-    from tidelog.operations.mirrors import lag_ms
-
-    return asdict(status) | {"lag_ms": lag_ms(status, now_ms), "age_ms": max(0, now_ms - status.now_ms)}
 
 
 def status_lines(status: "MirrorStatus", follows: bool, now_ms: int) -> Iterator[RenderableType]:

@@ -11,7 +11,7 @@ from tidelog.connect.connectors.postgres.settings import PostgresSettings, read_
 from tidelog.connect.data.errors import ConnectError
 from tidelog.log.lake import Lake
 from tidelog.operations.connector_health import SlotHealth
-from tidelog.operations.connectors import connectors_of
+from tidelog.operations.connectors import own_connectors
 
 _SLOTS: Final = (
     "SELECT slot_name, active, COALESCE(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint"
@@ -26,18 +26,16 @@ def slot_health(lake: Lake, opened: Opened = Database) -> list[SlotHealth]:
 
     `opened`: connects to a database.
     """
-    if lake.follows() is not None:
-        return []
+    connectors = own_connectors(lake)
     databases: dict[str, tuple[PostgresSettings, dict[str, str]]] = {}
     found = []
-    for connector in connectors_of(lake).describe():
-        if connector.config.get("connector.class") not in _NAMES:
+    for name, config in ({} if connectors is None else connectors.configured()).items():
+        if config.get("connector.class") not in _NAMES:
             continue
-        name = connector.name
         try:
-            settings = _settings(connector.config)
+            settings = _settings(config)
         except ConnectError as error:
-            found.append(SlotHealth(connector.config.get("slot.name", "debezium"), "", name, problem=str(error)))
+            found.append(SlotHealth(config.get("slot.name", "debezium"), "", name, problem=str(error)))
             continue
         databases.setdefault(settings.shown, (settings, {}))[1][settings.slot] = name
     for shown, (settings, slots) in databases.items():
