@@ -63,10 +63,9 @@ class SchemaId:
 
     def read(self, data: bytes) -> int:
         """Take what bytes begin with; how many these are. Raises `SerializationError`."""
-        number, guid = id_of(data), named_guid(data)
-        if number is not None:
+        if (number := id_of(data)) is not None:
             self.id, at = number, PREFIX_BYTES
-        elif guid is not None:
+        elif (guid := named_guid(data)) is not None:
             self.guid, at = UUID(bytes=guid.guid), GUID_BYTES
         else:
             raise SerializationError(
@@ -75,11 +74,11 @@ class SchemaId:
             )
         if self.schema_type != _PROTOBUF:
             return at
-        place, size = read_indexes(data[at:])
+        place, at = read_indexes(data, at)
         if not place:
             raise SerializationError("The message names no type: it is no Protobuf of a registry's serializer.")
         self.message_indexes = [*place]
-        return at + size
+        return at
 
     def _indexes(self) -> bytes:
         return b"" if self.message_indexes is None else encoded_indexes(self.message_indexes)

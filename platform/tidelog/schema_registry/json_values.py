@@ -190,6 +190,7 @@ class _Protobuf:
 
     def __init__(self, client: SchemaRegistryClient) -> None:
         self._client = client
+        self._files: dict[int | str, Any] = {}
         self._types: dict[tuple[int | str, tuple[int, ...]], Any] = {}
 
     def decode(self, value: bytes, context: SerializationContext) -> bytes:
@@ -209,24 +210,33 @@ class _Protobuf:
 
     def type_of(self, named: int | str, place: Sequence[int]) -> Any:
         """The class of a type by its place in its file."""
-        from tidelog.schemas.protobuf.loading import files_of  # a parser and a compiler that no other kind needs
-
         key = named, tuple(place)
         if key not in self._types:
+            found = message_at(self._file(named), place)
+            if found is None:
+                raise SerializationError(f"The message names a type that its schema lacks: {[*place]}.")
             if len(self._types) >= _MOST_KEPT:
                 self._types = {}
+            self._types[key] = message_factory.GetMessageClass(found)
+        return self._types[key]
+
+    def _file(self, named: int | str) -> Any:
+        """A schema's descriptors, compiled once: which types of it are asked for is what strangers wrote."""
+        if named not in self._files:
+            from tidelog.schemas.protobuf.loading import files_of  # a parser and a compiler that no other kind needs
+
             schema = schema_of(self._client, named)
             _require_protobuf(schema)
             refuse_rules(schema.rule_set, f"schema {named}", reads=True)
             try:
                 files = files_of(schema.schema_str or "", referenced(self._client, schema.references)).file
-                found = message_at(pool_of(files).FindFileByName(files[-1].name), place)
+                found = pool_of(files).FindFileByName(files[-1].name)
             except SchemaError as error:
                 raise SerializationError(f"Schema {named} can't be read: {error}") from error
-            if found is None:
-                raise SerializationError(f"The message names a type that its schema lacks: {[*place]}.")
-            self._types[key] = message_factory.GetMessageClass(found)
-        return self._types[key]
+            if len(self._files) >= _MOST_KEPT:
+                self._files = {}
+            self._files[named] = found
+        return self._files[named]
 
 
 def _require_protobuf(schema: Schema) -> None:

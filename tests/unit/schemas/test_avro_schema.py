@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tidelog.schemas.avro.parsed import AvroSchema
-from tidelog.schemas.base.errors import RegistryError
+from tidelog.schemas.avro.reading import read
+from tidelog.schemas.base.errors import RegistryError, SchemaError
 
 
 def parsed(schema, **references):
@@ -172,3 +173,19 @@ def test_what_is_no_schema_is_refused_by_a_sentence(schema, message):
 )
 def test_what_is_a_schema_is_accepted(schema):
     assert parsed(schema).canonical
+
+
+@pytest.mark.parametrize(
+    ("schema", "strict"),
+    [
+        ({"type": "enum", "name": "e", "symbols": "A" * 10**6}, True),
+        ({"type": "enum", "name": "e", "symbols": "A" * 10**6}, False),
+        ({"type": "fixed", "name": "f", "size": "1" * 10**6}, False),
+        (record(field("n" * 10**6)), False),
+        (record(field("int"), doc=["d" * 10**6]), True),
+    ],
+)
+def test_a_refusal_shows_little_of_what_is_wrong(schema, strict):
+    with pytest.raises(SchemaError) as refusal:
+        read(json.dumps(schema), strict=strict)
+    assert len(str(refusal.value)) < 500

@@ -77,6 +77,7 @@ def test_the_last_header_of_a_record_names_its_schema():
 def test_message_indexes_are_read_as_they_are_written(indexes, rest):
     written = encoded_indexes(indexes)
     assert read_indexes(written + rest) == (indexes, len(written))
+    assert read_indexes(rest + written, len(rest)) == (indexes, len(rest + written))
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,12 @@ class _WorkerCounts(NamedTuple):
 
 def worker_metrics(worker: Worker, app: RestApp, connections: HttpCounts) -> Iterator[MetricFamily]:
     """All of them, as of now; a task's since it started, and rates of the last minute."""
-    return read_rows(_METRICS, _WorkerCounts(app, connections, worker.rebalancing, worker.running))
+    runs = dict(sorted(worker.running.items(), key=str))
+    return read_rows(_METRICS, _WorkerCounts(app, connections, worker.rebalancing, runs))
 
 
 def _failed(counted: _WorkerCounts) -> Iterator[tuple[Labels, float]]:
-    for (name, task), run in sorted(counted.runs.items(), key=str):
+    for (name, task), run in counted.runs.items():
         yield {"connector": name, "task": "" if task is None else str(task)}, float(run.failed)
 
 
@@ -40,7 +41,7 @@ def _of_tasks(
     def read(counted: _WorkerCounts) -> list[tuple[Labels, float]] | None:
         return [
             ({"connector": name, "task": str(task)}, value(run.figures, figure))
-            for (name, task), run in sorted(counted.runs.items(), key=str)
+            for (name, task), run in counted.runs.items()
             if isinstance(run, TaskRun) and run.figures is not None
             if figure in figures_of(source=isinstance(run, SourceTaskRun))
         ] or None

@@ -98,7 +98,7 @@ class _Reader:
         full = name if "." in name or not space else f"{space}.{name}"
         found = self.names.get(full.removeprefix(".")) or self.names.get(name)
         if found is None:
-            raise _wrong(place, f"the type '{full}' is not defined; define it before, or add it to the references")
+            raise _wrong(place, f"the type '{full:.100}' is not defined; define it before, or add it to the references")
         return found
 
     def _union(self, branches: list[Json], space: str, place: str) -> AvroType:
@@ -129,7 +129,7 @@ class _Reader:
         elif kind == "fixed":
             size = value.get("size")
             if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-                raise _wrong(place, f"the size of a fixed must be a number from 0 on, found {size!r}")
+                raise _wrong(place, f"the size of a fixed must be a number from 0 on, found {size!r:.100}")
             made.size = size
         else:
             fields = value.get("fields")
@@ -196,7 +196,7 @@ class _Reader:
         if found is None or isinstance(found, str):
             return found
         if self._strict:
-            raise _wrong(place, f"{key} must be a text, found {found!r}")
+            raise _wrong(place, f"{key} must be a text, found {found!r:.100}")
         return None
 
     def _names(self, value: Mapping[str, Json], key: str, place: str, *, needed: bool = False) -> list[str]:
@@ -206,7 +206,7 @@ class _Reader:
         if isinstance(found, list) and all(isinstance(one, str) for one in found):
             return found
         if needed or self._strict:
-            raise _wrong(place, f"{key} must be a list of names, found {found!r}")
+            raise _wrong(place, f"{key} must be a list of names, found {found!r:.100}")
         return []
 
 

@@ -167,15 +167,15 @@ def encoded_indexes(place: Sequence[int]) -> bytes:
     return b"\0" if [*place] == [0] else b"".join(_varint(2 * number) for number in (len(place), *place))
 
 
-def read_indexes(payload: bytes) -> tuple[tuple[int, ...], int]:
-    """The message indexes that a payload begins with, and where the message begins behind them; (), 0 for none.
+def read_indexes(payload: bytes, at: int = 0) -> tuple[tuple[int, ...], int]:
+    """The message indexes that a payload has at a place, and where the message begins behind them; (), 0 for none.
 
     They are the message's place in its file, or in each message that it is inside of, outermost first: how many and
     the numbers, as zigzag varints; one 0 stands for the first message.
     """
-    if payload[:1] == b"\0":
-        return (0,), 1
-    count, at = _zigzag(payload, 0)
+    if payload[at : at + 1] == b"\0":
+        return (0,), at + 1
+    count, at = _zigzag(payload, at)
     if not 0 < count <= _MOST_INDEXES:
         return (), 0
     found = []
