@@ -18,8 +18,8 @@ def suite(
 ) -> dict[str, Callable[..., None]]:
     """The tests of a world, to be a test file's own: `globals().update(suite(...))`.
 
-    `program` repeats a seed. `happens`: what so many `seeds` can't do without, or they would prove little; `rare`: what
-    more of them can't.
+    `program` repeats a seed. `happens`: what that number of `seeds` can't do without, or they would prove little;
+    `rare`: what more of them can't.
     """
     count = int(os.environ.get("TIDELOG_SIM_SEEDS", str(seeds)))
     reports: dict[int, Any] = {}

@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -19,9 +20,21 @@ def distributions(folder: Path) -> dict[str, Path]:
     if BUILT in os.environ:
         folder = Path(os.environ[BUILT])
     else:
-        _run([sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)])
+        tree = folder / "tree"
+        _copy_tree(tree)
+        _run([sys.executable, "-m", "build", "--outdir", str(folder), str(tree)])
     [wheel], [sdist] = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return {"wheel": wheel, "sdist": sdist}
+
+
+def _copy_tree(to: Path) -> None:
+    """What git knows or would add: a build writes beside its sources, where other tests look at this moment."""
+    listed = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    for name in filter(None, _run(listed).split("\0")):
+        source, copied = ROOT / name, to / name
+        if source.is_symlink() or source.exists():
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, copied, follow_symlinks=False)
 
 
 class Environment:
