@@ -158,7 +158,10 @@ def begin(app: App, topic: Topic, values: dict[int, list[str]], acks: str) -> At
 
 
 def tell(app: App, attempt: Attempt, call: Callable[[], Ranges], repeated: bool = False) -> str:
-    """Make an append and note its answer: acked, repeat, unknown, refused or gone (refused: no such topic)."""
+    """Make an append and note its answer: acked, repeat, unknown, forgotten, refused or gone (refused: no such topic).
+
+    Forgotten: it is unknown, and will be.
+    """
     history, actor = app.world.history, app.world.scheduler.current
     actor.interruptible = True
     try:
@@ -172,7 +175,8 @@ def tell(app: App, attempt: Attempt, call: Callable[[], Ranges], repeated: bool 
     except (*TROUBLED, ContendedLogError):
         outcome = "unknown" if repeated else "refused"
     except RequestForgottenError:
-        outcome = "unknown"
+        history.end(attempt, "unknown")
+        return "forgotten"
     except GONE:
         history.end(attempt, "refused")
         return "gone"

@@ -9,7 +9,7 @@ from typing import Final
 
 from support.nursery import TESTS
 
-from tidelog.server.process.children import ONE_THREAD
+from tidelog.log.base.one_thread import ONE_THREAD
 
 _PRELOADED: Final = [
     "hypothesis",

@@ -4,19 +4,31 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import pyarrow as pa
-from support.logs import values
+from support.logs import FakeClock, put_checkpoint, values
 
 from tidelog.log.config.topics_and_lakes import Codec
 from tidelog.log.delta import layout
-from tidelog.log.delta.actions import Add, Remove
+from tidelog.log.delta.actions import Add, Remove, Txn
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import Outcome
 from tidelog.log.segments.writer import stats_json, write_small_segment
 from tidelog.log.state.topic_state import TopicState
+from tidelog.log.upkeep.trim import trim
 from tidelog.retention import decide_expiry, plan_expiry
 from tidelog.retention.compaction.run import LocalCompactor, compact
 from tidelog.retention.giving_up import give_up
 from tidelog.retention.key_erasure import erase_keys
+
+MIN_AGE_MS: Final = 10_000
+
+
+def age(lake: Lake, clock: FakeClock, topic: str = "t") -> None:
+    """Trim all of a log's entries so far."""
+    put_checkpoint(lake.storage, topic, lake.topic(topic).state().version)
+    for _ in range(11):
+        clock.pass_s(MIN_AGE_MS / 1000)
+        lake.commit(topic, lambda state: Outcome((Txn("ages", state.version),), None))
+    trim(lake.storage, topic, MIN_AGE_MS)
 
 
 def merge(lake: Lake, topic: str, partition: int = 0) -> None:

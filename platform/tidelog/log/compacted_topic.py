@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 import pyarrow as pa
 
 from tidelog.log.appends.conditional import append_at
-from tidelog.log.appends.joint import JointAppend
 from tidelog.log.base.errors import InvalidConfigError, TopicChangedError, TopicExistsError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.folds.compacted import CompactedFold, TopicFold
@@ -82,8 +81,7 @@ class CompactedTopic(CompactedFold[Topic, F]):
                 if not rows:
                     return response
                 try:
-                    joint = JointAppend(self.ready(), self._lake.clock)
-                    append_at(joint, self._table(rows), self._positions.get(ORDERED_PARTITION, 0))
+                    append_at(self.ready().joint, self._table(rows), self._positions.get(ORDERED_PARTITION, 0))
                 except (HeadMovedError, TopicChangedError):
                     continue
                 self._read_on()

@@ -49,7 +49,7 @@ QUIET_APPENDS = 100
 
 
 class Topic(TopicTables):
-    """One topic of a lake, from `Lake.topic`. All methods may be called from many threads."""
+    """One topic of a lake, from `Lake.topic`. All methods may be called from many threads. `joint` commits to it."""
 
     def __init__(
         self, lake: LakeContext, name: str, door: Door[TopicState], upkeep: Upkeep, throttle: Throttle
@@ -59,7 +59,7 @@ class Topic(TopicTables):
         self._door = door
         self._upkeep = upkeep
         self._throttle = throttle
-        self._joint = JointAppend(self, lake.clock)
+        self.joint = JointAppend(self, lake.clock)
         self._quiet = threading.BoundedSemaphore(QUIET_APPENDS)
         self._configured: tuple[Metadata | None, LakeConfig, TopicConfig] | None = None
         self._turn = int(lake.ids.fraction() * 2**31)
@@ -198,7 +198,7 @@ class Topic(TopicTables):
     ) -> Ranges:
         self._turn += 1
         append = StagedAppend(
-            self._joint,
+            self.joint,
             table,
             acks=level,
             partitioner=partitioner,
@@ -264,7 +264,7 @@ class Topic(TopicTables):
             synced=synced,
         )
         while True:
-            answer = self._joint.commit(share, request_id=request_id)
+            answer = self.joint.commit(share, request_id=request_id)
             if not isinstance(answer.error, LogAppendTimeError | SegmentTooOldError):
                 return answer.required()
             at_least_ms = answer.at_least_ms

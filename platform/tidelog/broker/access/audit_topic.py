@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.log.appends.appender import AppendBatch
-from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.errors import RequestForgottenError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.server.base.blocking import Blocking
 
@@ -62,9 +62,11 @@ class AuditTopic:
                     await asyncio.wait_for(self._closing.wait(), AGAIN_AFTER_S)
 
     async def _is_appended(self, batch: AppendBatch) -> bool:
-        """Whether the lines are there by now."""
+        """Whether the lines are there by now, or whether they are will never be known."""
         try:
             await self._blocking(batch.run)
+        except RequestForgottenError as e:
+            logger.warning("Whether lines of the audit are in topic '%s' is not known. %s", self._name, e)
         except TidelogError as e:
             if not self._failing:
                 logger.warning("The audit is in the log only, for now: topic '%s' takes nothing. %s", self._name, e)

@@ -94,7 +94,6 @@ class HandOvers:
             context = self._context
             entries = JointEntries(
                 partial(self._open_topic, name, topic_id),
-                context.clock,
                 self._start,
                 self._within_s,
             )

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from tidelog.log.appends.joint import JointAppend
-from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import OutcomeUnknownError, TidelogError
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.rules.appends import AppendAnswer, StagedShare, refusal
@@ -30,19 +29,17 @@ class JointEntries:
     def __init__(
         self,
         open_topic: Callable[[], Topic],
-        clock: Clock,
         start: Callable[[Callable[[], None]], None],
         within_s: float,
     ) -> None:
         self._open_topic = open_topic
-        self._clock = clock
         self._start = start
         self._within_s = within_s
         self._lock = threading.Lock()
         self._waiting: list[_Waiting] = []
         # Whether a thread commits, or is to; else nothing waits.
         self._is_busy = False
-        self._joint: JointAppend | None = None
+        self._topic: Topic | None = None
 
     def digest(self, metadata: Metadata | None) -> str:
         """As `ShareCommitter.digest`."""
@@ -100,6 +97,6 @@ class JointEntries:
             return [refusal(unknown)] * len(shares)
 
     def _joint_append(self) -> JointAppend:
-        if self._joint is None:
-            self._joint = JointAppend(self._open_topic(), self._clock)
-        return self._joint
+        if self._topic is None:
+            self._topic = self._open_topic()
+        return self._topic.joint

@@ -15,6 +15,7 @@ from tidelog.log.base.errors import (
     InvalidTimestampError,
     OutcomeUnknownError,
     RecordTooLargeError,
+    RequestForgottenError,
     TidelogError,
     UnknownPartitionError,
 )
@@ -189,7 +190,7 @@ class Producing:
         try:
             append = self._topic.append if asked.acks == "0" else self._appender.append
             ranges = append(table, acks=asked.acks, partitioner=asked.partitioner, compression=asked.codec)
-        except (OutcomeUnknownError, KeyboardInterrupt):
+        except (OutcomeUnknownError, RequestForgottenError, KeyboardInterrupt):
             self.in_doubt += table.num_rows
             raise
         self.records += table.num_rows

@@ -68,10 +68,11 @@ class Appender:
             joint = self._joint = JointAppend(self._open_topic(), self._clock)
         return joint
 
-    def has_another(self) -> bool:
-        """Open the topic again, for it was deleted; whether it is another one now. Raises as `opened`."""
-        gone, self._joint = self._joint, None
-        return gone is None or self.opened().topic.id != gone.topic.id
+    def has_another(self, than: JointAppend) -> bool:
+        """Open the topic again, for that one was deleted; whether it is another one now. Raises as `opened`."""
+        if self._joint is than:
+            self._joint = None
+        return self.opened().topic.id != than.topic.id
 
     def pause(self, failed: int) -> bool:
         """Wait for the next try after `failed` ones; False where there is none."""
@@ -87,6 +88,7 @@ class AppendBatch:
     def __init__(self, appender: Appender, stage: Callable[[JointAppend], StagedAppend]) -> None:
         self._appender = appender
         self._stage = stage
+        self._joint: JointAppend | None = None
         self._append: StagedAppend | None = None
         self._ranges: Ranges | None = None
 
@@ -94,12 +96,15 @@ class AppendBatch:
         """Append the records, or go on with that: {partition: (first offset, end offset)}, the same ones ever after.
 
         Where the topic was deleted and made again, they are for the new one. Raises as `Topic.append` once the retries
-        are used up: after `OutcomeUnknownError` the records may be there, after other errors not.
+        are used up: after `OutcomeUnknownError` the records may be there, and after `RequestForgottenError`, which no
+        other try can mend; after other errors not.
         """
         failed = 0
         while self._ranges is None:
             try:
-                self._append = self._append or self._stage(self._appender.opened())
+                if self._append is None:
+                    self._joint = self._appender.opened()
+                    self._append = self._stage(self._joint)
                 self._ranges = self._append.attempt()
             except TidelogError as error:
                 failed += 1
@@ -110,5 +115,6 @@ class AppendBatch:
         return self._ranges
 
     def _is_for_another_topic(self, error: TidelogError) -> bool:
-        is_gone = self._append is not None and isinstance(error, TopicChangedError | UnknownTopicError)
-        return is_gone and self._appender.has_another()
+        if self._append is None or self._joint is None or not isinstance(error, TopicChangedError | UnknownTopicError):
+            return False
+        return self._appender.has_another(self._joint)

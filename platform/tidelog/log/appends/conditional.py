@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from tidelog.log.appends.joint import JointAppend
 from tidelog.log.appends.staged import StagedAppend
-from tidelog.log.base.errors import OutcomeUnknownError
+from tidelog.log.base.errors import OutcomeUnknownError, RequestForgottenError
 from tidelog.log.rules.appends import Ranges
 
 # How often an append without an answer is asked for again before the caller hears of it.
@@ -26,4 +26,6 @@ def append_at(joint: JointAppend, table: pa.Table, end: int) -> Ranges:
         except OutcomeUnknownError:
             if not left:
                 raise
+        except RequestForgottenError as e:
+            raise OutcomeUnknownError(f"{e} The records may be there. Read the topic to see.", request_id="") from e
     raise AssertionError("the last attempt returns or raises")

@@ -51,11 +51,6 @@ class CopiedTopic:
         state = self._state()
         return {p: copied_to(state, self._topic.name, p) for p in range(state.partitions)}
 
-    def position(self, partition: int) -> int | None:
-        """How far one partition is copied. Raises as `positions`."""
-        state = self._state()
-        return copied_to(state, self._topic.name, partition)
-
     def append(self, runs: Sequence[CopiedRun]) -> Ranges:
         """Append runs, one for each partition, as one entry: all or none; they survive a power loss then.
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from tidelog.log.appends.joint import JointAppend
-from tidelog.log.base.errors import OutcomeUnknownError, TidelogError, UnknownPartitionError
+from tidelog.log.base.errors import OutcomeUnknownError, RequestForgottenError, TidelogError, UnknownPartitionError
 from tidelog.log.records.partitioners import Partitioner
 from tidelog.log.rules.appends import CommitOutcome, Marker, Ranges, StagedShare
 from tidelog.log.rules.topics import require_topic
@@ -45,7 +45,8 @@ class StagedAppend:
 
         Raises what the records are refused for, and what the log and the store raise. After `OutcomeUnknownError`, and
         after an exception that is no `TidelogError` (Ctrl-C), an entry may name the staged segments: they are kept, and
-        the next attempt is made with them. After other errors no entry does, and they are deleted.
+        the next attempt is made with them. After `RequestForgottenError` one may, too, and no attempt will ever know.
+        After other errors no entry does: what this call has staged is deleted, what an earlier one left is purged.
         """
         at_least_ms = 0
         while True:
@@ -63,8 +64,8 @@ class StagedAppend:
                 return answer.required()
             at_least_ms = answer.at_least_ms
 
-    def _unknown(self, error: TidelogError | None) -> OutcomeUnknownError:
-        if isinstance(error, OutcomeUnknownError):
+    def _unknown(self, error: TidelogError | None) -> TidelogError:
+        if isinstance(error, OutcomeUnknownError | RequestForgottenError):
             return error
         unknown = OutcomeUnknownError(
             f"Whether records were appended to '{self._joint.topic.name}' is not known: the store gave no answer, and"

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from tidelog.log.appends.committer import ShareCommitter
-from tidelog.log.appends.joint import JointAppend
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
     DeliveryTimeoutError,
@@ -71,7 +70,6 @@ class GroupCommit:
         self.helpers = helpers
         self.stage_in = stage_in
         self._committer = committer
-        self._own: JointAppend | None = None
         self.known: Topic | None = None
         # How often an entry was tried again since the engine began.
         self.retried = 0
@@ -97,11 +95,7 @@ class GroupCommit:
 
     def committer(self, topic: Topic) -> ShareCommitter:
         """What commits to the topic."""
-        if self._committer is not None:
-            return self._committer
-        if self._own is None or self._own.topic is not topic:
-            self._own = JointAppend(topic, self.clock)
-        return self._own
+        return topic.joint if self._committer is None else self._committer
 
 
 @dataclass(slots=True)
@@ -346,11 +340,10 @@ class PendingEntry:
         counts = rows_by_partition(chosen)
         sequences = Sequences(topic.known, topic.name)
         if requests.numbering is not None:
-            self._is_numbered, self._numbered = True, counts
+            self._numbered = counts
             given = {0: requests.numbering.batch(counts)}
         else:
             given = {unit: batch for unit, batch in requests.batches.items() if self._open[unit]}
-            self._is_numbered = len(given) == self._open.sum()
         left_out = np.zeros(len(chosen), np.bool_)
         refused: dict[int, TidelogError] = {}
         for unit, batch in given.items():

@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -20,21 +20,13 @@ from typing import Any, Final, NamedTuple
 from tidelog.log.base.backoff import Backoff
 from tidelog.log.base.clock import Clock, SystemClock
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.one_thread import ONE_THREAD
 from tidelog.server.process.stopping import Stop
 
 logger = logging.getLogger(__name__)
 
 Context = ForkServerContext | SpawnContext
 
-# A process that forks has one thread: a fork would lack the others, and keep the locks that they hold. These libraries
-# start some when they are imported.
-ONE_THREAD: Final[Mapping[str, str]] = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    "_RJEM_MALLOC_CONF": "background_thread:false",
-}
 # Between a process' death and its restart: doubled with each death, until it has lived for a while.
 FIRST_WAIT_S: Final = 0.5
 LONGEST_WAIT_S: Final = 30.0
@@ -184,8 +176,8 @@ class KeptProcess:
             except (OSError, EOFError) as error:
                 logger.warning("%s could not be started: id=%s: %s", self._what, self.id, error)
                 return self._died(1, now_s)
-        self._listen(self._child.heard)
         code = self._child.process.exitcode
+        self._listen(self._child.heard)  # all that it said before its end is there now
         if code is None:
             return None
         self._forget(self._child)

@@ -12,7 +12,8 @@ from support.waiting import eventually_async
 from tidelog.broker.access import audit_topic
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.log.base.errors import StorageUnavailableError
+from tidelog.log.appends.appender import AppendBatch
+from tidelog.log.base.errors import RequestForgottenError, StorageUnavailableError
 
 AUDITED = AccessSettings(everyone=False, audit_topic="audit")
 
@@ -68,6 +69,27 @@ def test_a_store_without_answers_loses_no_line_and_doubles_none(monkeypatch, met
 
         requests.loop.run_until_complete(there())
     assert [line["name"] for line in lines_in(lake)] == ["a", "b", "c"]
+
+
+def test_lines_of_which_the_log_no_longer_tells_hold_up_no_others(monkeypatch, caplog):
+    run, forgotten = AppendBatch.run, ["the log no longer says"]
+
+    def once_forgotten(batch):
+        if forgotten:
+            raise RequestForgottenError(forgotten.pop())
+        return run(batch)
+
+    monkeypatch.setattr(AppendBatch, "run", once_forgotten)
+    lake = memory_lake()[0]
+    with Requests(lake, access=AUDITED) as requests:
+        requests.ask(ApiKey.METADATA, 9, {"topics": [{"name": "a"}]})
+
+        async def warned():
+            await eventually_async(lambda: "is not known" in " ".join(caplog.messages), "a warning")
+
+        requests.loop.run_until_complete(warned())
+        requests.ask(ApiKey.METADATA, 9, {"topics": [{"name": "b"}]})
+    assert [line["name"] for line in lines_in(lake)] == ["b"]
 
 
 def test_a_line_that_the_store_does_not_take_when_the_broker_stops_is_in_the_log_only():

@@ -23,7 +23,7 @@ class World:
         self.lake.create_topic("t", 2)
         self.other = open_lake(self.storage.inner, clock)
         self.begun: list[Any] = []
-        self.entries = JointEntries(lambda: self.lake.topic("t"), clock, self.begun.append, within_s=2.0)
+        self.entries = JointEntries(lambda: self.lake.topic("t"), self.begun.append, within_s=2.0)
 
     def share(self, *texts: str) -> StagedShare:
         topic = self.other.topic("t")
@@ -93,7 +93,7 @@ def test_a_topic_that_is_gone_refuses_and_a_fault_leaves_in_doubt(world: World, 
     def gone() -> Any:
         raise UnknownTopicError("gone")
 
-    entries = JointEntries(gone, world.lake.clock, world.begun.append, 2.0)
+    entries = JointEntries(gone, world.begun.append, 2.0)
     answer = entries.add(world.share("a"))
     world.run()
     assert isinstance(answer.result(0).error, UnknownTopicError)
@@ -125,7 +125,7 @@ def test_many_threads_lose_no_share() -> None:
             threads.append(thread)
         thread.start()
 
-    entries = JointEntries(lambda: world.lake.topic("t"), world.lake.clock, start, 60.0)
+    entries = JointEntries(lambda: world.lake.topic("t"), start, 60.0)
     shares = [[world.share(f"{n}.{i}") for i in range(10)] for n in range(4)]
 
     def bring(own: list[StagedShare]) -> None:

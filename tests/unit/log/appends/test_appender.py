@@ -7,12 +7,13 @@ import pytest
 from support.faults import FaultyStorage
 from support.group_commits import failing
 from support.logs import FakeClock, memory_lake, open_lake, quiet, read, values
-from support.rewrites import merge
+from support.rewrites import age, merge
 
 from tidelog.log.appends.appender import RETRIES, Appender
 from tidelog.log.base.errors import (
     InvalidRecordError,
     OutcomeUnknownError,
+    RequestForgottenError,
     StorageFullError,
     StorageUnavailableError,
     TopicChangedError,
@@ -93,6 +94,24 @@ def test_what_a_merge_has_taken_out_of_the_topic_is_found_in_the_log() -> None:
     assert read(lake, "t") == ["a", "later"]
 
 
+def test_a_batch_of_which_the_log_no_longer_tells_is_given_up() -> None:
+    lake, storage, clock = made()
+    batch = lake.appender("t").begin(values("a"))
+    no_answer_and_then_nothing_to_read(storage, "after")
+    with pytest.raises(OutcomeUnknownError):
+        batch.run()
+    storage.hook = quiet
+    other = open_lake(storage, clock)
+    other.topic("t").append(values("later"))
+    merge(other, "t")
+    age(other, clock)
+    began_s = clock.elapsed_s()
+    with pytest.raises(RequestForgottenError):
+        batch.run()
+    assert clock.elapsed_s() == began_s
+    assert read(lake, "t") == ["a", "later"]
+
+
 def test_a_call_tries_again_a_few_times_with_pauses() -> None:
     lake, storage, clock = made()
     puts = [0]
@@ -148,6 +167,22 @@ def test_a_topic_that_was_made_again_gets_the_batch(*, in_doubt: bool) -> None:
     other.create_topic("t", 1)
     assert batch.run() == {0: (0, 1)}
     assert read(lake, "t") == ["a"]
+
+
+def test_batches_in_doubt_go_on_whichever_of_them_finds_that_the_topic_was_made_again() -> None:
+    lake, storage, clock = made()
+    appender = lake.appender("t", retries=0)
+    batches = [appender.begin(values(text)) for text in "ab"]
+    no_answer(storage, "after")
+    for batch in batches:
+        with pytest.raises(OutcomeUnknownError):
+            batch.run()
+    storage.hook = quiet
+    other = open_lake(storage, clock)
+    other.delete_topic("t")
+    other.create_topic("t", 1)
+    assert [batch.run() for batch in batches] == [{0: (0, 1)}, {0: (1, 2)}]
+    assert read(lake, "t") == ["a", "b"]
 
 
 def test_an_appender_of_one_topic_id_refuses_the_next_one() -> None:

@@ -18,20 +18,16 @@ from support.logs import (
     stage,
     values,
 )
-from support.rewrites import merge
+from support.rewrites import MIN_AGE_MS, age, merge
 from support.shares import in_short
 
 from tidelog.log.appends.joint import JointAppend, configuration_digest
 from tidelog.log.base.errors import MissingSegmentError, OutcomeUnknownError, RequestForgottenError, TopicChangedError
-from tidelog.log.delta.actions import Txn, encode_entry
+from tidelog.log.delta.actions import encode_entry
 from tidelog.log.delta.layout import entry_path
 from tidelog.log.lake import Lake
 from tidelog.log.rules.appends import StagedShare
 from tidelog.log.rules.sequences import ProducerBatch
-from tidelog.log.rules.topics import Outcome
-from tidelog.log.upkeep.trim import trim
-
-MIN_AGE_MS = 10_000
 
 
 def made() -> tuple[Lake, FaultyStorage, FakeClock]:
@@ -52,15 +48,6 @@ def staged(lake: Lake, *texts: str, partition: int = 0, acks: int = -1) -> Stage
     topic = lake.topic("t")
     segments = stage(topic, *texts, partition=[partition] * len(texts))
     return StagedShare(segments, configuration_digest(topic.known.metadata), acks=acks)
-
-
-def age(lake: Lake, clock: FakeClock) -> None:
-    """All entries so far are trimmed."""
-    put_checkpoint(lake.storage, "t", lake.topic("t").state().version)
-    for _ in range(11):
-        clock.pass_s(MIN_AGE_MS / 1000)
-        lake.commit("t", lambda state: Outcome((Txn("ages", state.version),), None))
-    trim(lake.storage, "t", MIN_AGE_MS)
 
 
 def test_two_writers_shares_are_one_entry() -> None:
