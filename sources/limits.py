@@ -12,6 +12,7 @@ from typing import Literal
 
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.base.typed_values import Whole
+from tidelog.sources.kafka_messages import partition_set
 from tidelog.sources.offset_json import (
     EARLIEST,
     LATEST,
@@ -20,7 +21,6 @@ from tidelog.sources.offset_json import (
     parse_offsets,
     parse_timestamps,
 )
-from tidelog.sources.texts import partition_set
 
 STRATEGY_KEY = "startingoffsetsbytimestampstrategy"
 

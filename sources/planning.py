@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tidelog.log.base.errors import DataLossError, InvalidOptionError, TopicChangedError
-from tidelog.sources.offset_json import Offsets, TopicPartition
-from tidelog.sources.strategy import Strategy, SubscribePattern, left_out, topics_of
-from tidelog.sources.texts import (
+from tidelog.sources.kafka_messages import (
     CUSTOM_GROUP_ID,
     DATA_LOSS,
     DATA_LOSS_TIP,
@@ -20,6 +18,8 @@ from tidelog.sources.texts import (
     offset_map,
     partition_set,
 )
+from tidelog.sources.offset_json import Offsets, TopicPartition
+from tidelog.sources.strategy import Strategy, SubscribePattern, left_out, topics_of
 
 # A partition's log start and log end offset.
 Bounds = Mapping[TopicPartition, tuple[int, int]]

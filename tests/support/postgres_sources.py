@@ -20,7 +20,7 @@ from support.postgres import Postgres
 
 from tidelog.connect.connectors.postgres.connector import PostgresTask
 from tidelog.connect.converters.json_converter import JsonConverter
-from tidelog.connect.data.packed import PackedRecord
+from tidelog.connect.data.packed import LazyRecord
 from tidelog.connect.data.records import SourceRecord
 
 _NUMBERS = itertools.count(1)
@@ -157,7 +157,7 @@ def as_json(record: SourceRecord) -> tuple[Any, Any]:
     converter, topic = JsonConverter(schemas=True), record.topic
     pairs = ((record.key_schema, record.key), (record.value_schema, record.value))
     written = [None if one is None else converter.from_connect(topic, schema, one) for schema, one in pairs]
-    if isinstance(record, PackedRecord):
+    if isinstance(record, LazyRecord):
         layouts = record.layout.key, record.layout.value
         packed = [None if one is None else converter.from_packed(topic, one, record.parts) for one in layouts]
         assert packed == written

@@ -16,8 +16,8 @@ from tidelog.log.state.topic_state import TopicState
 from tidelog.log.upkeep.trim import trim
 from tidelog.retention import decide_expiry, plan_expiry
 from tidelog.retention.compaction.run import LocalCompactor, compact
-from tidelog.retention.giving_up import give_up
 from tidelog.retention.key_erasure import erase_keys
+from tidelog.retention.lost_segments import give_up
 
 MIN_AGE_MS: Final = 10_000
 

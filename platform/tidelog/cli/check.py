@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tidelog.check.report import Report
     from tidelog.check.store import StoreReport
     from tidelog.log.storage import Storage
-    from tidelog.retention.giving_up import GivenUp
+    from tidelog.retention.lost_segments import GivenUp
 
 _COLOURS = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 _VERDICT_COLOURS = {"holds": "bold green", "warning": "bold yellow", "fails": "bold red"}
@@ -110,7 +110,7 @@ def _given_up(call: Session, storage: "Storage", report: "Report", *, deep: bool
     # As for the check itself.
     from tidelog.check.lake import check_lake
     from tidelog.check.report import LOST_SEGMENT
-    from tidelog.retention.giving_up import give_up
+    from tidelog.retention.lost_segments import give_up
 
     if deep:
         with _progress_bar(deep) as progress:

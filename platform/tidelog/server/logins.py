@@ -48,7 +48,7 @@ class ClientRights:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpClient:
+class RequestSender:
     """The sender of a request. `rights`: None: it may do everything.
 
     `now`: the sender as of now, for what lasts longer than a request; it raises `LoginRefusedError` for one that could
@@ -57,7 +57,7 @@ class HttpClient:
 
     principal: str
     rights: ClientRights | None = None
-    now: "Callable[[], HttpClient] | None" = None
+    now: "Callable[[], RequestSender] | None" = None
 
     def may(self, right: Right, **named: str) -> bool:
         """Whether it has the right to what is named; a denial is in the audit, unless it is of what lists leave out."""
@@ -79,7 +79,7 @@ class HttpClient:
 
 
 # The sender of a request to a server where clients do not log in.
-ANYONE: Final = HttpClient(ANONYMOUS)
+ANYONE: Final = RequestSender(ANONYMOUS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class HttpLogins:
             self._audit.close()
         self._follower.close()
 
-    def client(self, authorization: str | None, host: str, request: str) -> HttpClient:
+    def client(self, authorization: str | None, host: str, request: str) -> RequestSender:
         """The sender of a request, and what it may do. `authorization`: its header; `request`: how the audit names it.
 
         Raises `LoginRefusedError`.
@@ -146,7 +146,7 @@ class HttpLogins:
         host = seen_address(host) if host else host
         identity = self._identity(authorization, host)
 
-        def now() -> HttpClient:
+        def now() -> RequestSender:
             return self.client(authorization, host, request)
 
         def denied(asked: AskedRight, verdict: AclVerdict) -> None:
@@ -155,9 +155,9 @@ class HttpLogins:
                 self._audit.denied(sender, request, asked.operation, asked.resource, asked.name, verdict.by)
 
         if self._access.is_open:
-            return HttpClient(identity.principal, now=now)
+            return RequestSender(identity.principal, now=now)
         rights = ClientRights(self._access, Subject(identity.principal, host), denied)
-        return HttpClient(identity.principal, rights, now)
+        return RequestSender(identity.principal, rights, now)
 
     # --- the principal -----------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from tidelog.server.base.blocking import pause
 from tidelog.server.connections import HttpBounds
 from tidelog.server.errors import RequestRefusedError
-from tidelog.server.logins import HttpClient, HttpLogins, LoginRefusedError
+from tidelog.server.logins import HttpLogins, LoginRefusedError, RequestSender
 
 JSON: Final = "application/json"
 
@@ -23,7 +23,7 @@ def path_of(request: Request) -> str:
     return raw.decode("latin-1").split("?")[0]
 
 
-async def sender(logins: HttpLogins, request: Request, named: str) -> HttpClient:
+async def sender(logins: HttpLogins, request: Request, named: str) -> RequestSender:
     """The request's sender, without a look at the body. `named`: how the audit calls it.
 
     Raises `LoginRefusedError`, after a while where a log-in failed: guesses take their time, as brokers have it.

@@ -6,7 +6,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 from tidelog.server.errors import RequestRefusedError
-from tidelog.server.logins import HttpClient
+from tidelog.server.logins import RequestSender
 
 # A path of a server: words and `{variables}`.
 PathParts: TypeAlias = tuple[str, ...]
@@ -22,7 +22,7 @@ class HttpCall:
     variables: Mapping[str, str]
     query: Mapping[str, Sequence[str]]
     body: Any
-    client: HttpClient
+    client: RequestSender
     changes: bool
 
 

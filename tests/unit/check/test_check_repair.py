@@ -16,7 +16,7 @@ from tidelog.check.lake import Kind, Repair, check_lake, repair
 from tidelog.log.base.errors import ForeignEntryError, OutcomeUnknownError, StorageUnavailableError, TornEntryError
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
-from tidelog.retention.giving_up import give_up
+from tidelog.retention.lost_segments import give_up
 
 assert corruptions_of_contents.deep  # its corruptions are noted in CORRUPTIONS when it is imported
 

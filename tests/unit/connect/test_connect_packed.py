@@ -11,7 +11,7 @@ from unit.connect.test_connect_json_writers import SCHEMAS, VALUES
 from tidelog.connect.converters.json_converter import JsonConverter
 from tidelog.connect.data import schema as schemas
 from tidelog.connect.data.errors import ConnectError, DataError
-from tidelog.connect.data.packed import Constant, PackedRecord, RecordLayout, StructLayout
+from tidelog.connect.data.packed import Constant, LazyRecord, RecordLayout, StructLayout
 from tidelog.connect.data.records import ConnectHeader, SourceRecord
 from tidelog.connect.data.schema import ConnectSchema, check_value, struct_of
 from tidelog.connect.runtime.conversion import Conversion
@@ -24,7 +24,7 @@ LAYOUT = StructLayout(
     ENVELOPE, {"%b": 2, "op": Constant("50%"), "before": Constant(None), "after": StructLayout.of_run(ROW)}
 )
 KEY = StructLayout(struct_of({"id": schemas.INT64}), {"id": 0})
-RECORD = PackedRecord(
+RECORD = LazyRecord(
     RecordLayout("t", KEY, LAYOUT, {"server": "s"}), (7, "x", 0.5), {"lsn": 1}, (ConnectHeader("h", "v"),)
 )
 PLAIN = SourceRecord(
@@ -38,7 +38,7 @@ def test_it_reads_as_the_record_that_it_is() -> None:
     assert RECORD.but() == PLAIN
     assert list(RECORD.value) == ["before", "after", "op", "%b"]
     assert RECORD.but(topic="other").topic == "other"
-    keyless = PackedRecord(RecordLayout("t", None, LAYOUT, {}), (7, "x", 0.5), {})
+    keyless = LazyRecord(RecordLayout("t", None, LAYOUT, {}), (7, "x", 0.5), {})
     assert (keyless.key, keyless.key_schema, keyless.but().key_schema) == (None, None, None)
 
 
@@ -99,7 +99,7 @@ def test_its_bytes_are_those_of_the_record(config: dict[str, str]) -> None:
 
 
 def test_a_failure_is_tried_again_and_told_as_that_of_any_record() -> None:
-    wrong = PackedRecord(RECORD.layout, (7, "\ud800", 0.5), {"lsn": 1})
+    wrong = LazyRecord(RECORD.layout, (7, "\ud800", 0.5), {"lsn": 1})
     told = []
     for record in (wrong, wrong.but()):
         converted, operator = conversion({})

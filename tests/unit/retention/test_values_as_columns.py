@@ -20,8 +20,8 @@ from tidelog.log.lake import Lake
 from tidelog.log.segments.reader import read_segment
 from tidelog.log.segments.staging import stage_records
 from tidelog.retention.compaction.run import LocalCompactor, compact
-from tidelog.retention.giving_up import give_up
 from tidelog.retention.key_erasure import erase_keys
+from tidelog.retention.lost_segments import give_up
 from tidelog.retention.rewrites.commit import rewrite
 from tidelog.retention.rewrites.executors import LocalExecutor, Task
 from tidelog.retention.rewrites.units import rewrite_codec, runs, unit_of

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from tidelog.connect.converters.json_values import json_bytes, to_json, unscaled
-from tidelog.connect.data.packed import Constant, Parts, StructLayout, taking
+from tidelog.connect.data.packed import Constant, Parts, StructLayout, field_getter
 from tidelog.connect.data.schema import DECIMAL, LOGICAL_NAMES, SCALE, ConnectSchema, SchemaType
 
 JsonWriter = Callable[[Any], Any]
@@ -67,7 +67,7 @@ def packed_writer(
     """
     holes: list[tuple[int, ConnectSchema]] = []
     text = _literal(around[0]) + _text_of(layout, numeric, holes) + _literal(around[1])
-    in_order = taking([number for number, _ in holes])
+    in_order = field_getter([number for number, _ in holes])
     called = [
         (place, json_writer(schema, numeric=numeric)) for place, (_, schema) in enumerate(holes) if not _ready(schema)
     ]

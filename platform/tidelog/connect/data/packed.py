@@ -46,7 +46,7 @@ def _at(place: int | StructLayout | Constant, parts: Parts) -> Any:
     return place.value if isinstance(place, Constant) else parts[place]
 
 
-def taking(places: Sequence[int]) -> Callable[[Parts], Parts]:
+def field_getter(places: Sequence[int]) -> Callable[[Parts], Parts]:
     """What takes the parts at some places."""
     if len(places) == 1:
         (place,) = places
@@ -66,7 +66,7 @@ class RecordLayout(NamedTuple):
     source_partition: Mapping[str, Any]
 
 
-class PackedRecord(SourceRecord):
+class LazyRecord(SourceRecord):
     """A record whose key and value are put together when they are asked for; `parts` are those of both."""
 
     __slots__ = ("_headers", "_offset", "layout", "parts")

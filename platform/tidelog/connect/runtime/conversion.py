@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tidelog.connect.converters.base import Converter, PackedConverter, SchemaAndValue
 from tidelog.connect.converters.table import converter_plugin
-from tidelog.connect.data.packed import PackedRecord, Parts, StructLayout
+from tidelog.connect.data.packed import LazyRecord, Parts, StructLayout
 from tidelog.connect.data.records import ConnectHeader, SinkRecord, SourceRecord
 from tidelog.connect.runtime.settings import DEFAULT_CONVERTER, DEFAULT_HEADER_CONVERTER
 from tidelog.connect.runtime.tolerance import ErrorStage, ToleranceOperator
@@ -48,7 +48,7 @@ class Conversion:
 
     def to_raw(self, record: SourceRecord) -> RawRecord | None:
         """The bytes of a record, None where a transformation drops it. Raises `RecordFailedError`."""
-        if isinstance(record, PackedRecord):
+        if isinstance(record, LazyRecord):
             try:
                 if not self._chain:
                     return self._packed_to_raw(record)
@@ -68,7 +68,7 @@ class Conversion:
             self._headers_of(changed),
         )
 
-    def _packed_to_raw(self, record: PackedRecord) -> RawRecord:
+    def _packed_to_raw(self, record: LazyRecord) -> RawRecord:
         """The bytes of a record that no transformation sees; only a converter that needs its structs has them made."""
         topic, key, value, _ = record.layout
         parts = record.parts

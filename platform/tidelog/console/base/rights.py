@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from tidelog.access.model import AclResource
 from tidelog.console.base.errors import ConsoleError
 from tidelog.operations.rights import Right
-from tidelog.server.logins import HttpClient
+from tidelog.server.logins import RequestSender
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleRights:
     """The rights of one client."""
 
-    client: HttpClient
+    client: RequestSender
 
     def now(self) -> "ConsoleRights":
         """The client's rights as of now, for what lasts longer than a request. Raises `LoginRefusedError`."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from tidelog.operations.rights import Right
 from tidelog.schemas.base.errors import RegistryError
-from tidelog.server.logins import HttpClient
+from tidelog.server.logins import RequestSender
 
 _ENDINGS: Final = ("-key", "-value")
 
@@ -18,7 +18,7 @@ _ENDINGS: Final = ("-key", "-value")
 class ApiRights:
     """The rights of one client."""
 
-    client: HttpClient
+    client: RequestSender
 
     @property
     def bound(self) -> bool:

@@ -32,7 +32,7 @@ from tidelog.log.follow import tailing
 from tidelog.log.follow.cursor import Cursor, FollowedLog
 from tidelog.log.lake import Lake
 from tidelog.log.storage import LocalStorage
-from tidelog.retention.giving_up import give_up
+from tidelog.retention.lost_segments import give_up
 
 
 class TestMessages:

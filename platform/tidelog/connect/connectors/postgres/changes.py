@@ -30,7 +30,7 @@ from tidelog.connect.connectors.postgres.tables import (
     topic_name,
 )
 from tidelog.connect.data.errors import DataError
-from tidelog.connect.data.packed import PackedRecord, RecordLayout, StructLayout
+from tidelog.connect.data.packed import LazyRecord, RecordLayout, StructLayout
 from tidelog.connect.data.records import ConnectHeader, SourceRecord
 
 READ, CREATE, UPDATE, DELETE, TRUNCATE, MESSAGE = "rcudtm"
@@ -98,7 +98,7 @@ class RecordMaker:
         layout = table.layouts.get(kind)
         if layout is None:
             layout = table.layouts[kind] = self._layout(table, *kind)
-        return PackedRecord(layout, parts, offset, headers)
+        return LazyRecord(layout, parts, offset, headers)
 
     def _layout(self, table: TableRows, op: str, before: bool, after: bool) -> RecordLayout:
         rows = [name for name, given in (("after", after), ("before", before)) if given]

@@ -8,7 +8,7 @@ from tidelog.check.lake import check_lake
 from tidelog.log.base.errors import CorruptSegmentError, StorageUnavailableError
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import Segment
-from tidelog.retention.giving_up import give_up
+from tidelog.retention.lost_segments import give_up
 
 
 @pytest.fixture
