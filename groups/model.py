@@ -90,6 +90,11 @@ class GroupView:
     offsets: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
     pending: Mapping[PendingPlace, CommittedOffset] = field(default_factory=dict)
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a group: it has members, had some, or has offsets, be they an open transaction's."""
+        return self.group is not None or bool(self.offsets) or bool(self.pending)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision(Generic[R_co]):

@@ -155,8 +155,8 @@ def delete_offsets(
 
 
 def found_group(view: GroupView, group_id: str) -> Group:
-    """The group, where it has members, had some, or has offsets. Raises `GroupNotFoundError`."""
-    if view.group is None and not view.offsets and not view.pending:
+    """The group, where there is one. Raises `GroupNotFoundError`."""
+    if not view.exists:
         raise group_not_found(group_id)
     return current(view, group_id)
 

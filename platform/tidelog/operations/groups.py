@@ -173,8 +173,8 @@ def with_their_topics(lake: Lake, snapshot: LakeSnapshot) -> LakeSnapshot:
 
 
 def require_group(view: GroupView, group_id: str) -> GroupView:
-    """The group, if it has members or had some, or has offsets. Raises `GroupNotFoundError`."""
-    if view.group is None and not view.offsets:
+    """The group, where there is one. Raises `GroupNotFoundError`."""
+    if not view.exists:
         raise group_not_found(group_id)
     return view
 

@@ -9,6 +9,7 @@ from tidelog.log.delta.actions import Metadata
 from tidelog.log.state.topic_state import PARTITIONS, Segment, TopicState
 from tidelog.operations.groups import PartitionLag, describe_group, require_group
 from tidelog.operations.snapshots import LakeSnapshot
+from tidelog.transactions.model import TransactionKey
 
 NOW_MS = 100_000
 
@@ -109,3 +110,16 @@ def test_a_group_that_is_not_there():
         describe_group(LakeSnapshot(NOW_MS), "g")
     with pytest.raises(GroupNotFoundError, match="no group 'g'"):
         require_group(GroupView(), "g")
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        GroupView(Group("g")),
+        GroupView(offsets={("t", 0): CommittedOffset(3)}),
+        GroupView(pending={(TransactionKey("x", 7, 0, 1), ("t", 0)): CommittedOffset(3)}),
+    ],
+)
+def test_a_group_of_which_there_is_anything_is_there(view):
+    assert require_group(view, "g") is view
+    assert describe_group(LakeSnapshot(NOW_MS, groups={"g": view}), "g").group == Group("g")
