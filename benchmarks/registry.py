@@ -15,8 +15,8 @@ from figures import Row, percentile
 from plan import Plan
 
 import tidelog
-from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.registry.state.records import SubjectVersion
+from tidelog.operations.schemas.records import SubjectVersion
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.schemas.base.model import Schema
 
 _SCHEMAS = 10_000

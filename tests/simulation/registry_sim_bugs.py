@@ -10,7 +10,7 @@ from sim_running import Planted
 from tidelog.log.folds import compacted
 from tidelog.log.folds.compacted import CompactedFold
 from tidelog.log.rules import joint_appends
-from tidelog.registry.state import deleting
+from tidelog.operations.schemas import deleting
 
 
 @contextmanager

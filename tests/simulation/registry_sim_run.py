@@ -27,7 +27,7 @@ from transactions_sim_world import inline
 from tidelog.log.door import commit_loop
 from tidelog.log.rows import flat_combining
 from tidelog.log.upkeep import background
-from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.operations.schemas.registry_log import RegistryLog
 
 SETTLE_S = 300.0
 

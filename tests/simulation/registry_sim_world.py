@@ -12,11 +12,11 @@ from sim_program import UNANSWERED, SimProgram, SimWorld
 from sim_scheduler import Process
 from sim_storage import Trouble
 
-from tidelog.registry.log.registry_log import SCHEMAS_TOPIC, RegistryLog
-from tidelog.registry.state.deleting import decide_delete_subject
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.registering import Registration, decide_register
-from tidelog.registry.state.settings import decide_config
+from tidelog.operations.schemas.deleting import decide_delete_subject
+from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.registering import Registration, decide_register
+from tidelog.operations.schemas.registry_log import SCHEMAS_TOPIC, RegistryLog
+from tidelog.operations.schemas.settings import decide_config
 from tidelog.retention.maintenance import maintain
 from tidelog.schemas.base.errors import RegistryError
 from tidelog.schemas.base.model import Schema

@@ -12,8 +12,8 @@ from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC, SubjectReader
 from tidelog.operations.connector_configs import ConfigRecord, ConfigState
 from tidelog.operations.connectors import workers_topic
-from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.registry.state.records import CONFIG, RegistryRecord
+from tidelog.operations.schemas.records import CONFIG, RegistryRecord
+from tidelog.operations.schemas.registry_log import RegistryLog
 
 TOPIC = "plain"
 OWNER = TopicOwner("the tests", "a test's log", "what they need would be deleted by its age")

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from tidelog.registry.state.deleting import decide_delete_subject, decide_delete_version
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.records import read
-from tidelog.registry.state.registering import Registration, decide_register
-from tidelog.registry.state.settings import decide_config, decide_mode
+from tidelog.operations.schemas.deleting import decide_delete_subject, decide_delete_version
+from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.records import read
+from tidelog.operations.schemas.registering import Registration, decide_register
+from tidelog.operations.schemas.settings import decide_config, decide_mode
 from tidelog.schemas.base.errors import RegistryError
 from tidelog.schemas.base.model import Schema, SchemaKind
 

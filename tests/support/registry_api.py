@@ -8,8 +8,8 @@ from functools import cache
 import httpx
 from support.logs import memory_lake
 
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api.app import RegistryApp
-from tidelog.registry.log.registry_log import RegistryLog
 
 
 @cache

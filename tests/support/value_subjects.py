@@ -7,10 +7,10 @@ import orjson
 import pyarrow as pa
 
 from tidelog.log.lake import Lake
-from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.registry.state.deleting import decide_delete_subject, decide_delete_version
-from tidelog.registry.state.registering import Registration, decide_register
-from tidelog.registry.state.settings import decide_config
+from tidelog.operations.schemas.deleting import decide_delete_subject, decide_delete_version
+from tidelog.operations.schemas.registering import Registration, decide_register
+from tidelog.operations.schemas.registry_log import RegistryLog
+from tidelog.operations.schemas.settings import decide_config
 from tidelog.schemas.base.framing import framed
 from tidelog.schemas.base.model import Reference, Schema, SchemaKind
 

@@ -142,7 +142,7 @@ def test_no_modules_import_each_other_in_a_circle():
         ("tidelog.log.door.commit_loop", "def f():\n    from tidelog.cli.main import run"),
         ("tidelog.log.base.errors", "from tidelog.schemas.compile import compile_schema"),
         ("tidelog.schemas.avro.values", "from tidelog.log.typed.tables import ValueTable"),
-        ("tidelog.schemas.compatibility", "from tidelog.registry.state.fold import RegistryState"),
+        ("tidelog.schemas.compatibility", "from tidelog.operations.schemas.fold import RegistryState"),
         ("tidelog.transactions.state", "import tidelog.groups.offsets as offsets"),
         ("tidelog.sources.reader", "from tidelog.sinks.writer import Writer"),
         ("tidelog.sources.reader", "from tidelog.groups import positions"),

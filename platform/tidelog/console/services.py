@@ -9,10 +9,10 @@ from tidelog.log.base.errors import TidelogError
 from tidelog.operations.connector_statuses import RunStatus
 from tidelog.operations.connectors import ConnectorDescription, connectors_of
 from tidelog.operations.mirrors import described, read_status
+from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.records import SubjectVersion
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api.rights import ApiRights
-from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.records import SubjectVersion
 
 # What is shown of a connector's configuration: the rest may be passwords.
 _SHOWN: Final = ("connector.class", "tasks.max", "topics", "topics.regex", "topic.prefix", "topic")

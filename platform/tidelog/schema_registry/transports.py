@@ -14,10 +14,10 @@ from tidelog.log.base.clock import Clock, Ids, SystemClock, SystemIds
 from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api.calls import ApiCall, SchemaText
 from tidelog.registry.api.guard import answered
 from tidelog.registry.api.routing import ROUTES
-from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.schema_registry.model import SchemaRegistryError
 from tidelog.schema_registry.settings import HttpSettings
 from tidelog.schema_registry.tokens import Headers, OAuthTokenError, bearer_headers

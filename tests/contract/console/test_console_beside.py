@@ -8,8 +8,8 @@ from support.console import running_console
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import Listener, RegisteredBroker
 from tidelog.operations.mirrors import MirrorStatus, TableStatus, write_status
-from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.registry.state.records import SubjectVersion
+from tidelog.operations.schemas.records import SubjectVersion
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.schemas.base.model import Schema, SchemaKind
 
 

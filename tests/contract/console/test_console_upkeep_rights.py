@@ -10,8 +10,8 @@ from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, A
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
-from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.registry.state.records import SubjectVersion
+from tidelog.operations.schemas.records import SubjectVersion
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.schemas.base.model import Schema
 from tidelog.server.logins import HttpAccess
 from tidelog.transactions.transaction_log import TransactionLog

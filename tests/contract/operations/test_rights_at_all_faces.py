@@ -27,8 +27,8 @@ from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 from tidelog.operations.rights import Right
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api.app import RegistryApp
-from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.server.logins import HttpAccess, HttpLogins
 from tidelog.transactions.transaction_log import TransactionLog
 

@@ -6,10 +6,10 @@ import pytest
 from support.crashes import Crash, CrashAt
 from support.logs import memory_lake, open_lake, quiet
 
-from tidelog.registry.log.registry_log import SCHEMAS_TOPIC, RegistryLog
-from tidelog.registry.state.deleting import decide_delete_subject
-from tidelog.registry.state.registering import Registration, decide_register
-from tidelog.registry.state.settings import decide_config
+from tidelog.operations.schemas.deleting import decide_delete_subject
+from tidelog.operations.schemas.registering import Registration, decide_register
+from tidelog.operations.schemas.registry_log import SCHEMAS_TOPIC, RegistryLog
+from tidelog.operations.schemas.settings import decide_config
 from tidelog.retention.maintenance import maintain
 from tidelog.schemas.base.model import Schema
 

@@ -21,7 +21,7 @@ from tidelog.log.compacted_topic import CompactedTopic
 from tidelog.log.lake import Lake
 from tidelog.log.rules.appends import refusal
 from tidelog.operations.connectors import workers_topic
-from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.operations.schemas.registry_log import RegistryLog
 
 
 def add_up(topic: CompactedTopic[Texts], meanwhile: Callable[[], None] = lambda: None) -> int:

@@ -16,10 +16,10 @@ from tidelog.access.following import LOOK_EVERY_S
 from tidelog.access.identity import Identity
 from tidelog.access.model import CLUSTER_NAME, Acl, AclOperation, AclPattern, AclPermission, AclResource
 from tidelog.log.base.errors import AuthenticationError, StorageUnavailableError
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api import routing
 from tidelog.registry.api.app import RegistryApp
 from tidelog.registry.api.rights import topic_of
-from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.server.logins import KNOWN_FOR_S, HttpAccess, HttpLogins
 
 INT, LONG = '"int"', '"long"'

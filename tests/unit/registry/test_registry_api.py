@@ -9,8 +9,8 @@ from support.logs import quiet
 from support.registry_api import ApiClient
 
 from tidelog.log.base.errors import StorageUnavailableError
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api.app import V1
-from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.schemas.base.model import Schema
 from tidelog.server.connections import HttpBounds
 

@@ -12,10 +12,10 @@ from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.following import LOOK_EVERY_S
 from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, AclResource
+from tidelog.operations.schemas.fold import MOST_NUMBER, RegistryState
+from tidelog.operations.schemas.records import read
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api.app import RegistryApp
-from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.registry.state.fold import MOST_NUMBER, RegistryState
-from tidelog.registry.state.records import read
 from tidelog.server.logins import HttpAccess, HttpLogins
 
 V1 = "application/vnd.schemaregistry.v1+json"

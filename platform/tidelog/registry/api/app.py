@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Final
 from starlette.requests import Request
 
 from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api.calls import ApiCall, SchemaText
 from tidelog.registry.api.guard import answered
 from tidelog.registry.api.routing import ROUTES
-from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.schemas.base.errors import RegistryError, schema_too_large
 from tidelog.server.app import App, HttpRefusal, Refusals
 from tidelog.server.connections import HttpBounds

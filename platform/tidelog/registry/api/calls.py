@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from tidelog.operations.schemas.errors import invalid_version
+from tidelog.operations.schemas.fold import MOST_NUMBER, RegistryState
+from tidelog.operations.schemas.records import SubjectVersion
+from tidelog.operations.schemas.registry_log import RegistryLog
+from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName, checked
 from tidelog.registry.api.rights import ApiRights
-from tidelog.registry.errors import invalid_version
-from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.registry.state.fold import MOST_NUMBER, RegistryState
-from tidelog.registry.state.records import SubjectVersion
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, checked
 from tidelog.schemas.base.errors import RegistryError, malformed, schema_too_large
 from tidelog.schemas.base.model import Reference, RuleSet, Schema, SchemaMetadata
 from tidelog.schemas.compatibility import kind_of

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from tidelog.operations.rights import Right
+from tidelog.operations.schemas.subjects import SubjectName
 from tidelog.registry.api.calls import ApiCall
-from tidelog.registry.state.subjects import SubjectName
 from tidelog.schemas.base.errors import RegistryError
 from tidelog.server.routes import Route
 

@@ -5,6 +5,12 @@ from typing import Any, Final
 from uuid import UUID
 
 from tidelog.operations.rights import Right
+from tidelog.operations.schemas.deleting import decide_delete_context
+from tidelog.operations.schemas.errors import schema_not_found
+from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.reading import formatted
+from tidelog.operations.schemas.records import SubjectVersion
+from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
 from tidelog.registry.api.calls import (
     MOST_SCHEMAS,
     ApiCall,
@@ -14,12 +20,6 @@ from tidelog.registry.api.calls import (
     version_json,
 )
 from tidelog.registry.api.guard import for_all, in_handler, of_cluster
-from tidelog.registry.errors import schema_not_found
-from tidelog.registry.state.deleting import decide_delete_context
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.reading import formatted
-from tidelog.registry.state.records import SubjectVersion
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
 from tidelog.server.routes import Route
 
 

@@ -7,8 +7,8 @@ from typing import Final
 from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.operations.metric_families import MetricFamily, MetricRow, counter, gauge, read_rows
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api.app import V1, RegistryApp
-from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins

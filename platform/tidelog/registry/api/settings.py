@@ -5,13 +5,10 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from tidelog.operations.rights import Right
-from tidelog.registry.api.calls import LATEST, ApiCall
-from tidelog.registry.api.guard import for_all, of_settings, with_schema
-from tidelog.registry.api.subjects import found_version
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.reading import prepare
-from tidelog.registry.state.registering import why_incompatible
-from tidelog.registry.state.settings import (
+from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.reading import prepare
+from tidelog.operations.schemas.registering import why_incompatible
+from tidelog.operations.schemas.settings import (
     config_of,
     decide_config,
     decide_mode,
@@ -19,6 +16,9 @@ from tidelog.registry.state.settings import (
     decide_no_mode,
     mode_of,
 )
+from tidelog.registry.api.calls import LATEST, ApiCall
+from tidelog.registry.api.guard import for_all, of_settings, with_schema
+from tidelog.registry.api.subjects import found_version
 from tidelog.server.routes import Route
 
 

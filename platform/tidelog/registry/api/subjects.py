@@ -3,6 +3,14 @@
 from typing import Any, Final
 
 from tidelog.operations.rights import Right
+from tidelog.operations.schemas.deleting import decide_delete_subject, decide_delete_version
+from tidelog.operations.schemas.errors import subject_not_found, version_not_found
+from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.look_ups import look_up
+from tidelog.operations.schemas.reading import formatted, prepare
+from tidelog.operations.schemas.records import SubjectVersion
+from tidelog.operations.schemas.registering import Registration, decide_register
+from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT
 from tidelog.registry.api.calls import (
     LATEST,
     MOST_SCHEMAS,
@@ -12,14 +20,6 @@ from tidelog.registry.api.calls import (
     version_json,
 )
 from tidelog.registry.api.guard import in_handler, of_subject, registration, with_schema
-from tidelog.registry.errors import subject_not_found, version_not_found
-from tidelog.registry.state.deleting import decide_delete_subject, decide_delete_version
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.look_ups import look_up
-from tidelog.registry.state.reading import formatted, prepare
-from tidelog.registry.state.records import SubjectVersion
-from tidelog.registry.state.registering import Registration, decide_register
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT
 from tidelog.server.routes import Route
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from tidelog.registry.errors import invalid_subject
+from tidelog.operations.schemas.errors import invalid_subject
 
 DEFAULT_CONTEXT: Final = "."
 GLOBAL_CONTEXT: Final = ".__GLOBAL"

@@ -5,10 +5,10 @@ import json
 import pytest
 from support.registries import INT, LONG, TEXT, Registry, record, refused
 
-from tidelog.registry.state.look_ups import look_up
-from tidelog.registry.state.reading import prepare
-from tidelog.registry.state.records import read
-from tidelog.registry.state.registering import Registration, decide_register, why_incompatible
+from tidelog.operations.schemas.look_ups import look_up
+from tidelog.operations.schemas.reading import prepare
+from tidelog.operations.schemas.records import read
+from tidelog.operations.schemas.registering import Registration, decide_register, why_incompatible
 from tidelog.schemas.base.errors import RegistryError
 from tidelog.schemas.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
 

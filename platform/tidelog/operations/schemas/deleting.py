@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tidelog.registry.errors import (
+from tidelog.operations.schemas.errors import (
     context_not_empty,
     not_permitted,
     reference_exists,
@@ -13,8 +13,8 @@ from tidelog.registry.errors import (
     version_not_soft_deleted,
     version_soft_deleted,
 )
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.records import (
+from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.records import (
     CONFIG,
     CONTEXT,
     DELETE_SUBJECT,
@@ -24,8 +24,8 @@ from tidelog.registry.state.records import (
     SubjectVersion,
     tombstone,
 )
-from tidelog.registry.state.settings import check_writable
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT
+from tidelog.operations.schemas.settings import check_writable
+from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT
 
 
 def decide_delete_version(

@@ -10,10 +10,10 @@ from support.logs import memory_lake, open_lake, quiet
 
 from tidelog.log.base.errors import OutcomeUnknownError, StorageUnavailableError
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
-from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.registry.state.deleting import decide_delete_subject
-from tidelog.registry.state.registering import Registration, decide_register
-from tidelog.registry.state.settings import decide_config, decide_no_config
+from tidelog.operations.schemas.deleting import decide_delete_subject
+from tidelog.operations.schemas.registering import Registration, decide_register
+from tidelog.operations.schemas.registry_log import RegistryLog
+from tidelog.operations.schemas.settings import decide_config, decide_no_config
 from tidelog.schemas.base.errors import RegistryError
 from tidelog.schemas.base.model import Schema
 

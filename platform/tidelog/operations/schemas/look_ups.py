@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tidelog.registry.errors import schema_not_found, subject_not_found
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.merging import configured_metadata, configured_rules
-from tidelog.registry.state.reading import canonical, resolved
-from tidelog.registry.state.records import SubjectVersion
-from tidelog.registry.state.settings import config_of
+from tidelog.operations.schemas.errors import schema_not_found, subject_not_found
+from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.merging import configured_metadata, configured_rules
+from tidelog.operations.schemas.reading import canonical, resolved
+from tidelog.operations.schemas.records import SubjectVersion
+from tidelog.operations.schemas.settings import config_of
 from tidelog.schemas.avro.parsed import AvroSchema
 from tidelog.schemas.base.errors import RegistryError
 from tidelog.schemas.base.model import VERSION_PROPERTY, Schema, SchemaMetadata

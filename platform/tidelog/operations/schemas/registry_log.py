@@ -6,8 +6,8 @@ from typing import Final, TypeVar
 from tidelog.log.compacted_topic import CompactedTopic, Rows, TopicOwner
 from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.records import RegistryRecord, read
+from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.records import RegistryRecord, read
 
 R = TypeVar("R")
 

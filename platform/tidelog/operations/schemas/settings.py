@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from tidelog.registry.errors import (
+from tidelog.operations.schemas.errors import (
     invalid_mode,
     no_compatibility_configured,
     no_mode_configured,
@@ -12,9 +12,9 @@ from tidelog.registry.errors import (
     reference_exists,
     subject_not_found,
 )
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.records import CLEAR_SUBJECT, CONFIG, MODE, RegistryRecord, tombstone
-from tidelog.registry.state.subjects import GLOBAL_CONTEXT, SubjectName
+from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.records import CLEAR_SUBJECT, CONFIG, MODE, RegistryRecord, tombstone
+from tidelog.operations.schemas.subjects import GLOBAL_CONTEXT, SubjectName
 from tidelog.schemas.base.errors import RegistryError, malformed
 from tidelog.schemas.base.model import RuleSet, SchemaMetadata
 from tidelog.schemas.compatibility import CompatibilityLevel

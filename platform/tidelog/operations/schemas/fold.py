@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from tidelog.registry.state.records import (
+from tidelog.operations.schemas.records import (
     CLEAR_SUBJECT,
     CONFIG,
     CONTEXT,
@@ -16,7 +16,7 @@ from tidelog.registry.state.records import (
     SubjectVersion,
     subject_version,
 )
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
+from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
 from tidelog.schemas.base.errors import RegistryError
 from tidelog.schemas.base.model import Schema
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.subjects import SubjectName
+from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.subjects import SubjectName
 from tidelog.schemas.avro.parsed import AvroSchema
 from tidelog.schemas.base.errors import RegistryError, SchemaError
 from tidelog.schemas.base.model import Reference, Schema

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidelog.registry.errors import incompatible, not_permitted
-from tidelog.registry.state.fold import MOST_NUMBER, RegistryState
-from tidelog.registry.state.look_ups import configured, same_version
-from tidelog.registry.state.reading import canonical, resolved
-from tidelog.registry.state.records import CONTEXT, RegistryRecord, SubjectVersion, tombstone
-from tidelog.registry.state.settings import Mode, check_writable, config_of, mode_of
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName
+from tidelog.operations.schemas.errors import incompatible, not_permitted
+from tidelog.operations.schemas.fold import MOST_NUMBER, RegistryState
+from tidelog.operations.schemas.look_ups import configured, same_version
+from tidelog.operations.schemas.reading import canonical, resolved
+from tidelog.operations.schemas.records import CONTEXT, RegistryRecord, SubjectVersion, tombstone
+from tidelog.operations.schemas.settings import Mode, check_writable, config_of, mode_of
+from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName
 from tidelog.schemas.base.errors import RegistryError, SchemaError
 from tidelog.schemas.base.model import Schema, SchemaMetadata
 from tidelog.schemas.compatibility import CompatibilityLevel, ParsedSchema, incompatibilities, parse

@@ -3,11 +3,11 @@
 import pytest
 from support.registries import INT, LONG, TEXT, Registry, record, refused
 
-from tidelog.registry.state.deleting import decide_delete_context
-from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.look_ups import look_up
-from tidelog.registry.state.records import read
-from tidelog.registry.state.settings import (
+from tidelog.operations.schemas.deleting import decide_delete_context
+from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.look_ups import look_up
+from tidelog.operations.schemas.records import read
+from tidelog.operations.schemas.settings import (
     Mode,
     config_of,
     decide_no_config,

@@ -5,8 +5,8 @@ import json
 import pytest
 from support.registries import INT, LONG, TEXT, Registry, record, refused
 
-from tidelog.registry.state.look_ups import look_up
-from tidelog.registry.state.registering import NEWEST, Registration, decide_register
+from tidelog.operations.schemas.look_ups import look_up
+from tidelog.operations.schemas.registering import NEWEST, Registration, decide_register
 from tidelog.schemas.base.model import Reference, Schema, SchemaKind, SchemaMetadata
 
 ARRAY = '{"type":"array","items":"n"}'
