@@ -28,7 +28,7 @@ from tidelog.log.spark_options import (
     read_options,
 )
 from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
-from tidelog.sources import texts
+from tidelog.sources import kafka_messages
 from tidelog.sources.limits import Earliest, Latest, Limit, check_batch, check_order, parse_limit
 from tidelog.sources.strategy import STRATEGY_KEYS, Strategy, check_strategy, parse_strategy
 
@@ -38,9 +38,9 @@ ISOLATION_LEVEL = "kafka.isolation.level"
 _HONOURED = (BOOTSTRAP_SERVERS, GROUP_ID, ISOLATION_LEVEL)
 # Consumer settings that Kafka's source refuses.
 _REFUSED: Final = {
-    "kafka.auto.offset.reset": texts.AUTO_OFFSET_RESET,
-    "kafka.key.deserializer": texts.KEY_DESERIALIZER,
-    "kafka.value.deserializer": texts.VALUE_DESERIALIZER,
+    "kafka.auto.offset.reset": kafka_messages.AUTO_OFFSET_RESET,
+    "kafka.key.deserializer": kafka_messages.KEY_DESERIALIZER,
+    "kafka.value.deserializer": kafka_messages.VALUE_DESERIALIZER,
     "kafka.enable.auto.commit": "Kafka option 'enable.auto.commit' is not supported",
     "kafka.interceptor.classes": "Kafka option 'interceptor.classes' is not supported",
 }
@@ -299,7 +299,10 @@ def _parse(
 def _group_warnings(given: Mapping[str, str]) -> list[str]:
     if GROUP_ID not in given:
         return []
-    return [texts.CUSTOM_GROUP_ID, *([texts.GROUP_ID_PREFIX_IGNORED] if "groupidprefix" in given else [])]
+    return [
+        kafka_messages.CUSTOM_GROUP_ID,
+        *([kafka_messages.GROUP_ID_PREFIX_IGNORED] if "groupidprefix" in given else []),
+    ]
 
 
 def _check_offsets_per_trigger(given: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tidelog.log.base.errors import InvalidOptionError
-from tidelog.sources import texts
+from tidelog.sources import kafka_messages
 from tidelog.sources.limits import AtOffsets, AtTimestamp, AtTimestamps, Earliest, Latest, NoMatch
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.options import (
@@ -166,9 +166,9 @@ REFUSED_BY_BOTH: list[tuple[dict[str, str], str]] = [
     ({"minPartitions": "2147483648"}, 'For input string: "2147483648"'),
     ({"maxRecordsPerPartition": "0"}, "maxrecordsperpartition must be positive"),
     ({"maxRecordsPerPartition": "1.5"}, 'For input string: "1.5"'),
-    (kafka(auto_offset_reset="earliest"), texts.AUTO_OFFSET_RESET),
-    (kafka(key_deserializer="x"), texts.KEY_DESERIALIZER),
-    (kafka(value_deserializer="x"), texts.VALUE_DESERIALIZER),
+    (kafka(auto_offset_reset="earliest"), kafka_messages.AUTO_OFFSET_RESET),
+    (kafka(key_deserializer="x"), kafka_messages.KEY_DESERIALIZER),
+    (kafka(value_deserializer="x"), kafka_messages.VALUE_DESERIALIZER),
     (kafka(enable_auto_commit="x"), "Kafka option 'enable.auto.commit' is not supported"),
     (kafka(interceptor_classes="x"), "Kafka option 'interceptor.classes' is not supported"),
     (kafka(isolation_level="dirty"), "No enum constant org.apache.kafka.common.IsolationLevel.DIRTY"),
@@ -340,10 +340,13 @@ def test_group_id() -> None:
     chosen = with_options(parse_stream, groupIdPrefix="mine", **kafka(group_id="g"))
     assert chosen.reading_group("7") == "g"
     assert chosen.warnings == (
-        texts.CUSTOM_GROUP_ID,
+        kafka_messages.CUSTOM_GROUP_ID,
         "Option groupIdPrefix will be ignored as option kafka.group.id has been set.",
     )
-    assert "Kafka option 'kafka.group.id' has been set on this query, it is not recommended" in texts.CUSTOM_GROUP_ID
+    assert (
+        "Kafka option 'kafka.group.id' has been set on this query, it is not recommended"
+        in kafka_messages.CUSTOM_GROUP_ID
+    )
 
 
 def test_schema_depends_on_two_options_and_the_topics() -> None:

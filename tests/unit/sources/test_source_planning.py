@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.log.base.errors import DataLossError, TopicChangedError
-from tidelog.sources import texts
+from tidelog.sources import kafka_messages
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.planning import (
     Pace,
@@ -197,7 +197,7 @@ def test_what_a_micro_batch_reads_and_misses(
     if error is None:
         assert warnings == judge_losses(planned.losses, fail_on_data_loss=True) == []
         return
-    assert warnings == [f"{warning}. {texts.DATA_LOSS_TIP}"]
+    assert warnings == [f"{warning}. {kafka_messages.DATA_LOSS_TIP}"]
     with pytest.raises(DataLossError) as failure:
         judge_losses(planned.losses, fail_on_data_loss=True)
     assert str(failure.value) == LOSS + error
@@ -209,7 +209,7 @@ def test_deleted_partitions_of_a_query_with_its_own_group_id() -> None:
         LOSS
         + "Partitions Set(t-0) have been deleted.\nKafka option 'kafka.group.id' has been set on this query, it is\n"
     )
-    assert loss.warning == f"Set(t-0) are gone.{texts.CUSTOM_GROUP_ID}"
+    assert loss.warning == f"Set(t-0) are gone.{kafka_messages.CUSTOM_GROUP_ID}"
 
 
 @pytest.mark.parametrize(
