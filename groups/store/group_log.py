@@ -80,7 +80,7 @@ class GroupLog:
     def _stable_offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         view, verdicts = self._resolved(group_id)
         follows = self._lake.follows() is not None  # then others end transactions, and settle
-        if view.pending and not follows and self._timeouts.abort_late({key for key, _ in view.pending}):
+        if view.pending and not follows and self._timeouts.abort_late(dict.fromkeys(key for key, _ in view.pending)):
             view, verdicts = self._resolved(group_id)
         if not follows:
             self._settle(group_id, verdicts)  # the next reader need not ask again

@@ -66,7 +66,7 @@ def of_this_life(
 
     An offset without a topic's id counts for whatever topic has the name.
     """
-    states = {topic: look(topic) for topic in {topic for topic, _ in offsets}}
+    states = {topic: look(topic) for topic in dict.fromkeys(topic for topic, _ in offsets)}
     ids = {topic: state.topic_id for topic, state in states.items() if state is not None}
     return {
         place: committed

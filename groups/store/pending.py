@@ -23,8 +23,9 @@ def resolve(
     settled: set[TransactionKey] = set()
     while True:
         view = look()
-        keys = {key for key, _ in view.pending}
-        answers = ask(keys - settled) if keys - settled else {}
+        keys = dict.fromkeys(key for key, _ in view.pending)
+        unsettled = [key for key in keys if key not in settled]
+        answers = ask(unsettled) if unsettled else {}
         again = {key for key, verdict in answers.items() if verdict is Verdict.SETTLED}
         if not again:
             verdicts = {key: answers.get(key, Verdict.ABORTED) for key in keys}

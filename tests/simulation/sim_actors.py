@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from sim_history import TOPIC, Attempt, Ranges
+from sim_history import TOPIC, Attempt, History, Ranges
 from sim_world import CONFIG, TROUBLED, App
 
 from tidelog.log.appends.appender import Appender
@@ -267,7 +267,7 @@ def read_on(app: App, position: Position, partition: int, start: int, end: int) 
     try:
         for batch in topic.read(partition, start, end):
             for offset, value in zip(batch["offset"].to_pylist(), batch["value"].to_pylist(), strict=True):
-                if offset != at:
+                if not at <= offset <= _after_deleted(history, topic.id, partition, at):
                     history.violate(f"partition {partition}: offset {offset} was read where {at} was due")
                 history.read(topic.id, partition, offset, value.decode())
                 at = offset + 1
@@ -278,9 +278,14 @@ def read_on(app: App, position: Position, partition: int, start: int, end: int) 
         history.lost.add((topic.id, partition, at))
         history.note(f"lost {partition} {at}")
         at = end
-    if at != end and history.acked_starts[topic.id, partition] <= at:  # else deleted while the read was paused
+    if _after_deleted(history, topic.id, partition, at) < end:
         history.violate(f"partition {partition}: read to {at} of {end}")
     position.at[partition] = at
+
+
+def _after_deleted(history: History, life: str, partition: int, at: int) -> int:
+    """How far a read may go on from an offset at once: what is deleted while it is paused is missing in it."""
+    return max(at, history.acked_starts[life, partition])
 
 
 # --- administering -----------------------------------------------------------------------------------------

@@ -16,9 +16,10 @@ Planted = Callable[[], AbstractContextManager[object]]
 
 
 class Report(Protocol):
-    """The result of a run. `problems` is empty when all invariants held."""
+    """The result of a run. `problems` is empty when all invariants held; `digest` is of all that happened."""
 
     problems: list[str]
+    digest: str
 
 
 R = TypeVar("R", bound=Report)
@@ -67,6 +68,7 @@ def repeat(
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--trace", action="store_true", help="print every event")
     parser.add_argument("--bug", help="plant this bug (see sim_bugs.py, groups_sim_bugs.py)")
+    parser.add_argument("--digests", action="store_true", help="print the digest of each run, and nothing else")
     given = parser.parse_args()
     planted: Planted = bugs[given.bug] if given.bug else nullcontext
     bad, counts = 0, Counter[str]()
@@ -75,9 +77,14 @@ def repeat(
         trace: list[str] | None = [] if given.trace else None
         report = run(seed, planted, trace)
         counts.update(counted(report))
+        if given.digests:
+            print(report.digest)
+            continue
         for line in [*(trace or []), *report.problems]:
             print(line if given.trace else f"seed {seed}: {line}")
         bad += bool(report.problems)
+    if given.digests:
+        return 0
     per_hour = 3600 * given.runs / (time.process_time() - began_s)
     print(f"{given.runs} runs, {bad} with problems; {dict(sorted(counts.items()))}")
     print(f"{per_hour:,.0f} seeds an hour on one core")
