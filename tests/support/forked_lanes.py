@@ -6,6 +6,7 @@ that dies fails the test that it ran; another one goes on with the rest.
 """
 
 import atexit
+import faulthandler
 import mmap
 import os
 import pickle
@@ -14,6 +15,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -32,8 +34,9 @@ _LENGTH: Final = struct.Struct(">I")
 _INDEX: Final = struct.Struct("i")
 # Reports that a lane sends at once.
 _MANY: Final = 50
-# How long lanes may take to clean up when a run is broken off, seconds.
+# How long lanes may take to clean up when a run is broken off, and at its end, seconds.
 _PATIENCE_S: Final = 20.0
+_LONG_PATIENCE_S = 120.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -230,6 +233,7 @@ class _Lane:
             traceback.print_exc(file=sys.__stderr__)
         finally:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # one was enough
+            threading.Thread(target=_end_late, args=(code,), daemon=True).start()
             with suppress(BaseException):
                 self._session._setupstate.teardown_exact(None)
             with suppress(BaseException):
@@ -295,6 +299,15 @@ class _Lane:
         told = warning_message
         category = told.category if told.category.__module__ == "builtins" else UserWarning
         self._tell((str(told.message), category, told.filename, told.lineno, when, nodeid, location))
+
+
+def _end_late(code: int) -> None:
+    """End a lane that does not: what it was given is done, and said. Its threads show what it waits for."""
+    threading.Event().wait(_LONG_PATIENCE_S)
+    with suppress(BaseException):
+        print(f"A lane did not end within {_LONG_PATIENCE_S:.0f} s of its last test:", file=sys.__stderr__)
+        faulthandler.dump_traceback(sys.__stderr__)
+    os._exit(code)
 
 
 def _durations(plugins: pytest.PytestPluginManager) -> Iterator[Any]:

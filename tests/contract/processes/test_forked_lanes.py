@@ -58,7 +58,7 @@ def lanes(folder: Path, files: dict[str, str], *options: str, count: int = 2) ->
     return subprocess.Popen(
         [*command, *options, "."],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        env={**os.environ, "PYTHONPATH": f"{TESTS}{os.pathsep}{folder}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -111,6 +111,24 @@ def test_a_thread_at_import_is_refused(tmp_path: Path) -> None:
     code, shown = ended(lanes(tmp_path, {"test_a.py": text}))
     assert code == 4
     assert "has begun threads at import" in shown
+
+
+def test_a_lane_that_does_not_end_says_what_it_waits_for(tmp_path: Path) -> None:
+    text = """\
+import atexit, threading
+
+def waits_for_ever():
+    threading.Event().wait()
+
+def test():
+    atexit.register(waits_for_ever)
+"""
+    impatient = "from support import forked_lanes\nforked_lanes._LONG_PATIENCE_S = 0.1\n"
+    code, shown = ended(lanes(tmp_path, {"test_a.py": text, "impatient.py": impatient}, "-p", "impatient"))
+    assert code == 0
+    assert "1 passed" in shown
+    assert "A lane did not end" in shown
+    assert "in waits_for_ever" in shown
 
 
 def test_ctrl_c_ends_all_lanes_and_what_they_began(tmp_path: Path) -> None:
