@@ -28,7 +28,7 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/schemas/json_schema/matching.py": "an algorithm of graphs, without schemas",
     "platform/tidelog/schemas/json_schema/patterns.py": "which engine matches a user's pattern, and for how long",
     "groups/store/pending.py": "which offsets of transactions count, a rule of values",
-    "platform/tidelog/streams/regrouping.py": "one kind of state, beside those of aggregations and of joins",
+    "platform/tidelog/spark/streams/regrouping.py": "one kind of state, beside those of aggregations and of joins",
     "sinks/columns.py": "the columns that Spark's Kafka sink takes, as a rule of its own",
 }
 # Class names that several modules define at their top, and why.

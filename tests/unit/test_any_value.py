@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidelog.clients.schema_registry.json_values import decoder
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.connect.converters.avro_converter import AvroConverter
@@ -23,7 +24,6 @@ from tidelog.log.lake import Lake
 from tidelog.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
 from tidelog.schema_registry.avro import AvroDeserializer
 from tidelog.schema_registry.json_schema import JSONDeserializer
-from tidelog.schema_registry.json_values import decoder
 
 TREE = {
     "type": "record",

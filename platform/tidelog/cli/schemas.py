@@ -17,8 +17,8 @@ from tidelog.commands.terminal import console, interactive, print_json, say, tab
 from tidelog.commands.views import counted
 
 if TYPE_CHECKING:
-    from tidelog.schema_registry.client import SchemaRegistryClient
-    from tidelog.schema_registry.model import Schema, SchemaReference
+    from tidelog.clients.schema_registry.client import SchemaRegistryClient
+    from tidelog.clients.schema_registry.model import Schema, SchemaReference
 
 schemas = family("List, show, register, check, delete and configure schemas, in a lake or at a registry.")
 
@@ -249,7 +249,7 @@ def _set(
     if mode != _READONLY:
         set_mode()
     if compatibility is not None or normalize is not None:
-        from tidelog.schema_registry.model import ServerConfig
+        from tidelog.clients.schema_registry.model import ServerConfig
 
         level = None if compatibility is None else compatibility.upper()
         client.set_config(subject, ServerConfig(level, normalize=normalize))
@@ -274,7 +274,7 @@ def _ask(what: str) -> None:
 
 def _schema(file: str, kind: str | None, references: list[str] | None) -> "Schema":
     """What a file holds. Raises `UsageProblemError`."""
-    from tidelog.schema_registry.model import Schema
+    from tidelog.clients.schema_registry.model import Schema
 
     path = Path(file)
     found = _BY_SUFFIX.get(path.suffix.lower(), "AVRO") if kind is None else _KINDS.get(kind.lower())
@@ -289,7 +289,7 @@ def _schema(file: str, kind: str | None, references: list[str] | None) -> "Schem
 
 
 def _reference(text: str) -> "SchemaReference":
-    from tidelog.schema_registry.model import SchemaReference
+    from tidelog.clients.schema_registry.model import SchemaReference
 
     name, _, rest = text.rpartition("=")
     subject, _, version = rest.rpartition(":")

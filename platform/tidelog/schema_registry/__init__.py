@@ -1,23 +1,26 @@
-"""`confluent_kafka.schema_registry` under tidelog's name; works without a server when it is given a lake."""
+"""`confluent_kafka.schema_registry` under tidelog's name; works without a server when it is given a lake.
+
+The code is in `clients/schema_registry`.
+"""
 
 # ruff: noqa: I001 - one import for each module, with the aliases that name what is public
 
-from tidelog.schema_registry.associations import (
+from tidelog.clients.schema_registry.associations import (
     Association as Association,
     AssociationCreateOrUpdateInfo as AssociationCreateOrUpdateInfo,
     AssociationCreateOrUpdateRequest as AssociationCreateOrUpdateRequest,
     AssociationInfo as AssociationInfo,
     AssociationResponse as AssociationResponse,
 )
-from tidelog.schema_registry.asynchronous import AsyncSchemaRegistryClient as AsyncSchemaRegistryClient
-from tidelog.schema_registry.client import SchemaRegistryClient as SchemaRegistryClient
-from tidelog.schema_registry.framing import (
+from tidelog.clients.schema_registry.asynchronous import AsyncSchemaRegistryClient as AsyncSchemaRegistryClient
+from tidelog.clients.schema_registry.client import SchemaRegistryClient as SchemaRegistryClient
+from tidelog.clients.schema_registry.framing import (
     dual_schema_id_deserializer as dual_schema_id_deserializer,
     header_schema_id_serializer as header_schema_id_serializer,
     prefix_schema_id_deserializer as prefix_schema_id_deserializer,
     prefix_schema_id_serializer as prefix_schema_id_serializer,
 )
-from tidelog.schema_registry.metadata import (
+from tidelog.clients.schema_registry.metadata import (
     Metadata as Metadata,
     MetadataProperties as MetadataProperties,
     MetadataTags as MetadataTags,
@@ -27,7 +30,7 @@ from tidelog.schema_registry.metadata import (
     RuleParams as RuleParams,
     RuleSet as RuleSet,
 )
-from tidelog.schema_registry.model import (
+from tidelog.clients.schema_registry.model import (
     ConfigCompatibilityLevel as ConfigCompatibilityLevel,
     RegisteredSchema as RegisteredSchema,
     Schema as Schema,
@@ -36,7 +39,7 @@ from tidelog.schema_registry.model import (
     SchemaVersion as SchemaVersion,
     ServerConfig as ServerConfig,
 )
-from tidelog.schema_registry.strategies import (
+from tidelog.clients.schema_registry.strategies import (
     record_subject_name_strategy as record_subject_name_strategy,
     reference_subject_name_strategy as reference_subject_name_strategy,
     topic_record_subject_name_strategy as topic_record_subject_name_strategy,

@@ -144,8 +144,8 @@ def _subject(
     schema_type: str,
     field: str,
 ) -> str:
+    from tidelog.clients.schema_registry.strategies import topic_subject_name_strategy
     from tidelog.clients.values.serialization import MessageField, SerializationContext
-    from tidelog.schema_registry import topic_subject_name_strategy
 
     if (subject is None) == (topic is None):
         raise InvalidOptionError("Give either subject or topic, whose subject has the schema.")

@@ -19,7 +19,8 @@ from tidelog.schemas.base.value_schemas import ValueSchema
 from tidelog.schemas.compile import compile_schema
 
 if TYPE_CHECKING:
-    from tidelog.schema_registry import Schema, SchemaRegistryClient
+    from tidelog.clients.schema_registry.client import SchemaRegistryClient
+    from tidelog.clients.schema_registry.model import Schema
 
 _NOT_FOUND: Final = 404
 
@@ -64,8 +65,8 @@ class KnownRegistry:
         An id that the registry does not know is asked for again the next time. Raises `SchemaRegistryError` where the
         registry does not answer.
         """
-        from tidelog.schema_registry import SchemaRegistryError
-        from tidelog.schema_registry.serdes import schema_of
+        from tidelog.clients.schema_registry.model import SchemaRegistryError
+        from tidelog.clients.schema_registry.serdes import schema_of
 
         known = self._writers.get(named)
         if known is None:
@@ -89,7 +90,7 @@ _known: dict[tuple[int, RegistryAddress], KnownRegistry] = {}
 def known_registry(address: RegistryAddress) -> KnownRegistry:
     """The process's own view of a registry; not to be closed by the caller."""
     require("registry", *REGISTRY_MODULES)
-    from tidelog.schema_registry import SchemaRegistryClient
+    from tidelog.clients.schema_registry.client import SchemaRegistryClient
 
     lake = None if address.lake is None else shared_lake(address.lake, address.store)
     key = (os.getpid(), address)
@@ -103,7 +104,7 @@ def known_registry(address: RegistryAddress) -> KnownRegistry:
 
 def compiled(client: "SchemaRegistryClient", schema: "Schema") -> ValueSchema:
     """A registry's schema, ready to decode. Raises `SchemaError`, and `SchemaRegistryError` for its references."""
-    from tidelog.schema_registry.serdes import referenced
+    from tidelog.clients.schema_registry.serdes import referenced
 
     references = tuple(referenced(client, schema.references).items())
     return compile_schema(schema.schema_type.lower(), schema.schema_str or "", references)
@@ -138,7 +139,7 @@ def writer_schema(
 
     Raises `SchemaError`, `SchemaRegistryError`.
     """
-    from tidelog.schema_registry import Schema
+    from tidelog.clients.schema_registry.model import Schema
 
     if schema is None:
         found = client.get_version(subject, version)

@@ -1,14 +1,17 @@
-"""tidelog.streams: Kafka Streams' words over Structured Streaming, exactly once from topic to topic."""
+"""tidelog.streams: Kafka Streams' words over Structured Streaming, exactly once from topic to topic.
 
+The code is in `spark/streams`.
+"""
+
+from tidelog.spark.streams.application import Streams, StreamsStateError, TopologyChangedError
+from tidelog.spark.streams.builder import StreamsBuilder
+from tidelog.spark.streams.dsl import KStream, KTable
+from tidelog.spark.streams.functions import python
+from tidelog.spark.streams.graph import Topology
+from tidelog.spark.streams.testing import TopologyTestDriver
+from tidelog.spark.streams.views import create_view
+from tidelog.spark.streams.windows import JoinWindows, SessionWindows, TimeWindows
 from tidelog.streams import serdes
-from tidelog.streams.application import Streams, StreamsStateError, TopologyChangedError
-from tidelog.streams.builder import StreamsBuilder
-from tidelog.streams.dsl import KStream, KTable
-from tidelog.streams.functions import python
-from tidelog.streams.graph import Topology
-from tidelog.streams.testing import TopologyTestDriver
-from tidelog.streams.views import create_view
-from tidelog.streams.windows import JoinWindows, SessionWindows, TimeWindows
 
 __all__ = [
     "JoinWindows",

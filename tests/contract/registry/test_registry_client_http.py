@@ -9,8 +9,8 @@ from support.logs import CountingIds, FakeClock
 from support.registry_servers import running_registry
 from support.scripted_http import Answer, scripted_server
 
+from tidelog.clients.schema_registry.tokens import OAuthTokenError
 from tidelog.schema_registry import SchemaRegistryClient, SchemaRegistryError
-from tidelog.schema_registry.tokens import OAuthTokenError
 from tidelog.server.base.listener_settings import TlsSettings
 
 SUBJECTS = Answer(200, b'["a"]')

@@ -13,8 +13,7 @@ from support.registry_servers import running_registry
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.log.lake import Lake
-from tidelog.schema_registry import SchemaRegistryClient, SchemaRegistryError
-from tidelog.schema_registry.framing import header_schema_id_serializer
+from tidelog.schema_registry import SchemaRegistryClient, SchemaRegistryError, header_schema_id_serializer
 from tidelog.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 
 OURS = SerializationContext("flights", MessageField.VALUE)

@@ -21,11 +21,11 @@ from tidelog.schema_registry import (
     SchemaReference,
     SchemaRegistryClient,
     SchemaRegistryError,
+    header_schema_id_serializer,
+    topic_record_subject_name_strategy,
 )
 from tidelog.schema_registry.avro import AvroDeserializer, AvroSerializer
-from tidelog.schema_registry.framing import header_schema_id_serializer
 from tidelog.schema_registry.json_schema import JSONDeserializer, JSONSerializer
-from tidelog.schema_registry.strategies import topic_record_subject_name_strategy
 
 DELAY = {"name": "delay", "type": ["null", "int"], "default": None}
 FLIGHT = json.dumps({"type": "record", "name": "a.Flight", "fields": [{"name": "carrier", "type": "string"}, DELAY]})

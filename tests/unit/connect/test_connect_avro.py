@@ -32,9 +32,8 @@ from tidelog.connect.data.schema import (
     timestamp_schema,
 )
 from tidelog.log.lake import Lake
-from tidelog.schema_registry import SchemaRegistryClient
+from tidelog.schema_registry import Schema, SchemaRegistryClient
 from tidelog.schema_registry.avro import AvroSerializer
-from tidelog.schema_registry.model import Schema
 from tidelog.schemas.avro.reading import read
 
 LOGICAL = "org.apache.kafka.connect.data."

@@ -38,9 +38,8 @@ from tidelog.connect.data.schema import (
     timestamp_schema,
 )
 from tidelog.log.lake import Lake
-from tidelog.schema_registry import SchemaRegistryClient
+from tidelog.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from tidelog.schema_registry.json_schema import JSONSerializer
-from tidelog.schema_registry.model import Schema, SchemaReference
 
 LOGICAL = "org.apache.kafka.connect.data."
 NULL = {"type": "null"}

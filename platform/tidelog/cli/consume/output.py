@@ -17,8 +17,8 @@ from tidelog.server.process.stopping import Stop
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tidelog.schema_registry.client import SchemaRegistryClient
-    from tidelog.schema_registry.json_values import ValueKind
+    from tidelog.clients.schema_registry.client import SchemaRegistryClient
+    from tidelog.clients.schema_registry.json_values import ValueKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def text_style(template: str, *, nulls: bool) -> Style:
 
 def decoded_style(style: Style, kind: "ValueKind", client: "SchemaRegistryClient") -> Style:
     """The same style, of values decoded by the schemas that they, or their headers, name."""
-    from tidelog.schema_registry.json_values import decoded, decoder
+    from tidelog.clients.schema_registry.json_values import decoded, decoder
 
     decode = decoder(kind, client)
     return Style(lambda batch: style.render(decoded(batch, decode, note)), headers=True)

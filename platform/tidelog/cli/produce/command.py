@@ -21,8 +21,8 @@ from tidelog.server.process.stopping import Stop
 
 if TYPE_CHECKING:
     from tidelog.cli.produce.batches import Parse, Producing
-    from tidelog.schema_registry.client import SchemaRegistryClient
-    from tidelog.schema_registry.json_values import ValueKind
+    from tidelog.clients.schema_registry.client import SchemaRegistryClient
+    from tidelog.clients.schema_registry.json_values import ValueKind
 
 # Past this many, the report names no single partition.
 _MOST_PARTITIONS_NAMED = 8
@@ -117,7 +117,7 @@ def _encoding(
     parse: "Parse", kind: "ValueKind", client: "SchemaRegistryClient", subject: str, message_type: str | None
 ) -> "Parse":
     """The parser, whose values are then encoded; null stays null."""
-    from tidelog.schema_registry.json_values import encoder
+    from tidelog.clients.schema_registry.json_values import encoder
 
     encode = encoder(kind, client, subject, message_type)
 

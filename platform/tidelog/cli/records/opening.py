@@ -14,8 +14,8 @@ from tidelog.log.base.extras import require
 from tidelog.registry.modules import REGISTRY_MODULES
 
 if TYPE_CHECKING:
+    from tidelog.clients.schema_registry.client import SchemaRegistryClient
     from tidelog.log.lake import Lake
-    from tidelog.schema_registry.client import SchemaRegistryClient
 
 # Longer than any user and password: a file that is none is not read whole.
 _MOST_CHARACTERS = 8_192
@@ -60,7 +60,7 @@ def registry_client(call: Session, where: RegistryOptions, *, create: bool = Fal
     Raises as opening the lake does, and `UsageProblemError`.
     """
     require("registry", *REGISTRY_MODULES)
-    from tidelog.schema_registry.client import SchemaRegistryClient
+    from tidelog.clients.schema_registry.client import SchemaRegistryClient
 
     if where.registry is not None:
         with SchemaRegistryClient(where.settings(None)) as client:
@@ -75,7 +75,7 @@ def registry_client(call: Session, where: RegistryOptions, *, create: bool = Fal
 
 def opened_client(where: RegistryOptions, lake: "Lake") -> "SchemaRegistryClient":
     """A client beside a lake that is open."""
-    from tidelog.schema_registry.client import SchemaRegistryClient
+    from tidelog.clients.schema_registry.client import SchemaRegistryClient
 
     return SchemaRegistryClient(where.settings(lake))
 

@@ -6,6 +6,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
+from tidelog.clients.schema_registry.avro import AvroSerializer
+from tidelog.clients.schema_registry.avro_payloads import MOST_VALUES, AvroPayloads, parsed_avro
+from tidelog.clients.schema_registry.client import SchemaRegistryClient
+from tidelog.clients.schema_registry.model import Schema, SchemaRegistryError
+from tidelog.clients.schema_registry.serdes import READER, WriterSchemas, configured, referenced
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.connect.converters.avro_schemas import UNION, AvroWriter, connect_schema_of
@@ -21,11 +26,6 @@ from tidelog.connect.converters.base import (
 from tidelog.connect.converters.json_values import decimal_of, unscaled
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import ALL_DIGITS, DECIMAL, SCALE, ConnectSchema, SchemaType, check_value
-from tidelog.schema_registry.avro import AvroSerializer
-from tidelog.schema_registry.avro_payloads import MOST_VALUES, AvroPayloads, parsed_avro
-from tidelog.schema_registry.client import SchemaRegistryClient
-from tidelog.schema_registry.model import Schema, SchemaRegistryError
-from tidelog.schema_registry.serdes import READER, WriterSchemas, configured, referenced
 from tidelog.schemas.avro.reading import read
 from tidelog.schemas.base.errors import SchemaError
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final, Protocol, runtime_checkable
 
+from tidelog.clients.schema_registry.client import SchemaRegistryClient
+from tidelog.clients.schema_registry.model import SchemaRegistryError
 from tidelog.connect.config.definition import ConfigDef, Importance
 from tidelog.connect.config.values import ConfigKind, ConnectConfigError
 from tidelog.connect.data.errors import DataError, RetriableConnectError
@@ -20,8 +22,6 @@ from tidelog.connect.data.schema import (
     array_of,
     map_of,
 )
-from tidelog.schema_registry.client import SchemaRegistryClient
-from tidelog.schema_registry.model import SchemaRegistryError
 
 # A schema, None where the data has none, and a value.
 SchemaAndValue = tuple[ConnectSchema | None, Any]

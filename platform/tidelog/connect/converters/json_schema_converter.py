@@ -9,6 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from tidelog.clients.schema_registry.client import SchemaRegistryClient
+from tidelog.clients.schema_registry.json_schema import JSONSerializer, check, validator_of
+from tidelog.clients.schema_registry.model import Schema, SchemaRegistryError
+from tidelog.clients.schema_registry.serdes import READER, WriterSchemas, configured, referenced
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.connect.config.definition import Importance
@@ -43,10 +47,6 @@ from tidelog.connect.data.schema import (
     map_of,
     struct_of,
 )
-from tidelog.schema_registry.client import SchemaRegistryClient
-from tidelog.schema_registry.json_schema import JSONSerializer, check, validator_of
-from tidelog.schema_registry.model import Schema, SchemaRegistryError
-from tidelog.schema_registry.serdes import READER, WriterSchemas, configured, referenced
 
 ENUM: Final = "io.confluent.connect.json.Enum"
 _OWN: Final = "io.confluent.connect.json"

@@ -7,6 +7,10 @@ from typing import Any, Final, NamedTuple
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError, Message
 
+from tidelog.clients.schema_registry.client import SchemaRegistryClient
+from tidelog.clients.schema_registry.framing import unframed
+from tidelog.clients.schema_registry.model import Schema, SchemaRegistryError
+from tidelog.clients.schema_registry.serdes import READER, WRITER, SchemaChooser, WriterSchemas, configured, referenced
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.connect.config.definition import Importance
@@ -23,10 +27,6 @@ from tidelog.connect.converters.json_values import decimal_of, unscaled
 from tidelog.connect.converters.protobuf_schemas import ENUM, MessageReader, ProtoWriter, is_union
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, ConnectSchema, SchemaType, check_value
-from tidelog.schema_registry.client import SchemaRegistryClient
-from tidelog.schema_registry.framing import unframed
-from tidelog.schema_registry.model import Schema, SchemaRegistryError
-from tidelog.schema_registry.serdes import READER, WRITER, SchemaChooser, WriterSchemas, configured, referenced
 from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.protobuf.descriptors import message_at, pool_of
 from tidelog.schemas.protobuf.loading import files_of

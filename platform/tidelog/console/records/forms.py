@@ -6,14 +6,14 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from tidelog.clients.schema_registry.client import SchemaRegistryClient
+from tidelog.clients.schema_registry.json_values import Decode, ValueKind, decoder
+from tidelog.clients.schema_registry.model import SchemaRegistryError
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.console.base.console import Console
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
-from tidelog.schema_registry.client import SchemaRegistryClient
-from tidelog.schema_registry.json_values import Decode, ValueKind, decoder
-from tidelog.schema_registry.model import SchemaRegistryError
 from tidelog.schemas.base.framing import id_of
 
 FORMATS: Final = ("auto", "text", "json", "hex", "avro", "protobuf")

@@ -1,0 +1,1 @@
+"""Clients of schema registries, and serializers. Users import them from `tidelog.schema_registry`."""

@@ -1,0 +1,1 @@
+"""Kafka Streams' words over Structured Streaming. Users import them from `tidelog.streams`."""
