@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import cast
 
 import brokers
-import numpy as np
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
+import kafka_frames
 from figures import Row, percentile, summary
 from plan import Plan
 
@@ -27,7 +26,6 @@ _TOPIC = "many"
 # The first seconds are left out: a broker may write the files that it saved up while it was idle, 2,000 of them.
 _WARMUP_S = 20.0
 _MOST_FILES, _MOST_P99_MS = 200, 100.0
-_PRODUCE, _VERSION = 0, 9
 
 
 def run(plan: Plan) -> list[Row]:
@@ -104,15 +102,14 @@ class _Producer(asyncio.Protocol):
         self._loop.call_later(due_s + 1 - time.monotonic(), self._send, due_s + 1)
 
     def data_received(self, data: bytes) -> None:
-        """An answer's length, correlation id, tags; one topic with one partition: its index, then the error code."""
+        """Answers, each after its length."""
         self._got += data
         while len(self._got) >= 4:
             (size,) = struct.unpack_from(">i", self._got)
             if len(self._got) < 4 + size:
                 return
-            (code,) = struct.unpack_from(">h", self._got, 4 + 4 + 1 + 1 + 1 + len(_TOPIC) + 1 + 4)
-            if code:
-                raise RuntimeError(f"a record was refused with the code {code}")
+            if not kafka_frames.taken(memoryview(bytes(self._got[4 : 4 + size])), _TOPIC):
+                raise RuntimeError("a record was refused: another broker leads its partition")
             del self._got[: 4 + size]
             self._acks_ms.append((time.monotonic() - self._sent.pop(0)) * 1e3)
 
@@ -122,30 +119,8 @@ class _Producer(asyncio.Protocol):
 
 
 def frame(topic: str, partition: int) -> bytes:
-    """A Produce request of one record of 100 B, acks=all, as its connection has it: Kafka's version 9."""
-    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 20)
-    value = np.random.default_rng(partition).bytes(brokers.VALUE_BYTES)
-    builder.append(0, int(time.time() * 1e3), None, value, [])
-    records = bytes(builder.build())
-    name = topic.encode()
-    body = b"".join(
-        (
-            struct.pack(">hhih", _PRODUCE, _VERSION, 1, 5), b"bench", b"\0",  # header
-            b"\0", struct.pack(">hi", -1, 30_000),  # no transactional id, acks, timeout
-            b"\2", bytes([len(name) + 1]), name,  # one topic
-            b"\2", struct.pack(">i", partition), _uvarint(len(records) + 1), records,  # one partition
-            b"\0\0\0",  # tags of the partition, of the topic, of the request
-        )
-    )  # fmt: skip
-    return struct.pack(">i", len(body)) + body
-
-
-def _uvarint(number: int) -> bytes:
-    coded = bytearray()
-    while number > 127:
-        coded.append(number & 127 | 128)
-        number >>= 7
-    return bytes((*coded, number))
+    """A Produce request of one record of 100 B, acks=all, as its connection has it."""
+    return kafka_frames.produce(topic, {partition: kafka_frames.batch(1, seed=partition)})
 
 
 async def _generate(address: str, seconds: float) -> dict[str, float]:

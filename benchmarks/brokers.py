@@ -22,14 +22,16 @@ _LETTERS = bytes(65 + at % 26 for at in range(256))
 
 
 class BrokerProcess:
-    """One broker over a lake, as `tidelog broker start` runs it, without maintenance.
+    """One broker over a lake, as `tidelog broker start` runs it, without maintenance; or several `processes` of it.
 
     `settings`: Kafka's names with `_` for `.`. What it has to say goes to `<lake>-broker.log`.
     """
 
-    def __init__(self, lake: Path, broker_id: int | None = None, **settings: Any) -> None:
+    def __init__(self, lake: Path, broker_id: int | None = None, processes: int = 1, **settings: Any) -> None:
         command = ["--lake", str(lake), "--format", "json", "broker", "start", "--listener", "127.0.0.1:0"]
         own = [] if broker_id is None else ["--id", str(broker_id)]
+        if processes > 1:
+            own += ["--processes", str(processes)]
         given = {f"TIDELOG_BROKER_{name.upper()}": str(value) for name, value in settings.items()}
         self._log = lake.with_name(f"{lake.name}-broker.log")
         with self._log.open("ab") as told:
@@ -38,14 +40,20 @@ class BrokerProcess:
                 stdout=subprocess.PIPE, stderr=told, env=os.environ | given,
             )  # fmt: skip
         self.id, self.address = -1, ""
+        self._processes = processes
+
+    @property
+    def pid(self) -> int:
+        """The process that was started; several processes are its children."""
+        return self._process.pid
 
     def ready(self) -> "BrokerProcess":
         """Wait until clients can connect; RuntimeError with what it said when it ends instead."""
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
+        lines = [self._process.stdout.readline() for _ in range(self._processes)]
+        if not all(lines):
             raise RuntimeError(f"The broker ended:\n{self._log.read_text(encoding='utf-8', errors='replace')[-3000:]}")
-        said = json.loads(line)
+        said = json.loads(lines[0])
         self.id, self.address = said["id"], said["listener"]
         return self
 

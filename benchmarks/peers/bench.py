@@ -11,6 +11,11 @@ from pyspark.sql import SparkSession
 import tidelog
 
 
+def notes_of(work: Path) -> Path:
+    """The file of what a case that worked in a folder has noted."""
+    return work.with_name(f"{work.name}-note.txt")
+
+
 @dataclass(frozen=True)
 class Bench:
     """A case's surroundings: a folder of its own, gone afterwards, and the address of a broker of its own.
@@ -28,6 +33,10 @@ class Bench:
     def rounds(self) -> int:
         """Timed rounds, after one of warming up."""
         return 2 if self.quick else 4
+
+    def note(self, text: str) -> None:
+        """Have the results say something beside the figures of the case."""
+        notes_of(self.work).write_text(text, encoding="utf-8")
 
     def interleaved(self, arms: Mapping[str, Callable[[], float]], warmups: int = 1) -> dict[str, list[float]]:
         """Run every arm once a round in turning order (A B, B A, ...): what each returned, warming up left out."""

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,20 +41,28 @@ class BrokerError(CaseError):
 
 @dataclass(frozen=True)
 class Broker:
-    """A running broker: `address` for clients, `logs` the folder of its partitions."""
+    """A running broker: `address` for clients, `logs` the folder of its partitions; `pid` has started its process."""
 
     address: str
     logs: Path
+    pid: int
+
+
+# Of a case that starts its own.
+NONE = Broker("", Path(), 0)
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Broker]:
-    """A broker that answers, with all it keeps in `folder` (made here); stopped at the end, and when we die."""
+def running(folder: Path, more: Mapping[str, object] | None = None) -> Iterator[Broker]:
+    """A broker that answers, with all it keeps in `folder` (made here); stopped at the end, and when we die.
+
+    `more`: settings beside those that every case has.
+    """
     folder.mkdir(parents=True)
     port, controller = _free_ports(2)
     logs = folder / "data"
     properties = folder / "server.properties"
-    properties.write_text(_properties(port, controller, logs), encoding="utf-8")
+    properties.write_text(_properties(port, controller, logs, more or {}), encoding="utf-8")
     logging = folder / "log4j2.properties"
     logging.write_text(_LOGGING % (folder / "broker.log"), encoding="utf-8")
     scratch = folder / "scratch"
@@ -66,10 +74,10 @@ def running(folder: Path) -> Iterator[Broker]:
     # What it has not written yet is thrown away in a moment anyhow: no patience.
     with leashed(command, folder, folder / "broker.out", patience_s=0) as process:
         _await(process, f"127.0.0.1:{port}", folder)
-        yield Broker(f"127.0.0.1:{port}", logs)
+        yield Broker(f"127.0.0.1:{port}", logs, process.pid)
 
 
-def _properties(port: int, controller: int, logs: Path) -> str:
+def _properties(port: int, controller: int, logs: Path, more: Mapping[str, object]) -> str:
     """A broker as Kafka ships it, but for what a single node needs and for data that is kept until the case ends."""
     settings = {
         "process.roles": "broker,controller",
@@ -87,6 +95,7 @@ def _properties(port: int, controller: int, logs: Path) -> str:
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
         "group.initial.rebalance.delay.ms": 0,
+        **more,
     }
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 

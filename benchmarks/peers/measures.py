@@ -54,7 +54,10 @@ class Measure:
 
 @dataclass(frozen=True)
 class Demand:
-    """That a system's figure is at least, or at most, a multiple of the baseline's of the same case and metric."""
+    """That a system's figure is at least, or at most, a multiple of the baseline's of the same case and metric.
+
+    With the baseline "" the figure itself is.
+    """
 
     case: str
     metric: str
@@ -69,7 +72,7 @@ class Demand:
             raise ValueError(f"{self.text}: a demand has either at_least or at_most.")
 
     def met(self, ratio: float) -> bool:
-        """Whether a ratio, the system's figure by the baseline's, is good enough."""
+        """Whether a ratio, the system's figure by the baseline's, or the figure itself is good enough."""
         return ratio >= self.at_least if self.at_least is not None else ratio <= (self.at_most or 0.0)
 
 
@@ -96,6 +99,6 @@ def judge(demands: Iterable[Demand], measures: Sequence[Measure], *, whole: bool
             own, baseline = (
                 found.get((demand.case, system, demand.metric)) for system in (demand.system, demand.baseline)
             )
-            reached = ratio(own, baseline)
+            reached = ratio(own, baseline) if demand.baseline else own.median if own else None
             judged.append({**asdict(demand), "ratio": reached, "ok": reached is not None and demand.met(reached)})
     return judged

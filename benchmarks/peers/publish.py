@@ -36,7 +36,7 @@ def after_run(results: Results, path: Path) -> None:
 def keep_and_write_docs() -> str:
     """Keep the newest whole results, their page and plots, and write the blocks of the docs from them.
 
-    Cases that the whole run did not get to are taken from a later run of these.
+    Cases that the whole run did not get to, or did not have yet, are taken from a later run of these.
     """
     fresh, kept = report.FRESH / f"{KIND}.json", report.KEPT / f"{KIND}.json"
     later = report.FRESH / f"{KIND}-partial.json"

@@ -63,20 +63,30 @@ class Results:
         path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
     def filled(self, later: Self) -> Self:
-        """With the cases that failed here and that a later run on this machine, in full size, measured."""
+        """With the cases that failed here, or were not there yet, and that a later run on this machine measured.
+
+        What was filled in before is measured again. A run that is not in full size adds nothing.
+        """
         got = set(later.settings["seconds"]) - set(later.settings["failed"])
-        missing = [case for case in self.settings["failed"] if case not in got]
-        if (
-            not is_same(self.machine, later.machine)
-            or later.settings["quick"]
-            or later.at <= self.at
-            or missing == self.settings["failed"]
-        ):
+        known = set(self.settings.get("seconds", ())) - set(self.settings["failed"])
+        if not is_same(self.machine, later.machine) or later.settings["quick"] or later.at <= self.at or got <= known:
             return self
-        known = {one.case for one in self.measures}
-        more = tuple(one for one in later.measures if one.case not in known)
-        settings = {**self.settings, "failed": missing, "filled_at": later.at}
-        return replace(self, settings=settings, measures=(*self.measures, *more))
+        own = {one.case for one in self.measures} - set(self.settings.get("filled", ()))
+        more = [one for one in later.measures if one.case not in own]
+        gained = {one.case for one in more}
+        settings = {
+            **self.settings,
+            "failed": [case for case in self.settings["failed"] if case not in got],
+            "notes": {**self.settings.get("notes", {}), **later.settings.get("notes", {})},
+            "filled": sorted({*self.settings.get("filled", ()), *gained}),
+            "filled_at": later.at,
+        }
+        measures = (*(one for one in self.measures if one.case not in gained), *more)
+        demands = (
+            *(one for one in self.demands if one["case"] not in gained),
+            *(one for one in later.demands if one["case"] in gained),
+        )
+        return replace(self, settings=settings, measures=measures, demands=demands)
 
     def groups(self) -> "list[Group]":
         """What is compared with each other, in the order in which it was measured."""

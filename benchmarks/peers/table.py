@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import machine
 from measures import Measure
-from results import FAMILIES, NAMES, Group, Results, name, ratio, standing, variant
+from results import FAMILIES, NAMES, Group, Results, family_of, name, ratio, standing, variant
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -41,7 +41,7 @@ _SUMMARY = {
     "Open after 100,000 appends": "Open after 100,000 appends",
 }
 # The blocks of docs/speed.md that have cases of their own, by how the cases' names begin.
-SECTIONS = {"peers-brokers": "broker ", "peers-streams": "streams "}
+SECTIONS = {"peers-brokers": "broker ", "peers-core": "broker core ", "peers-streams": "streams "}
 _WIDE = 200  # characters of the table in a file
 _SHOWN = {"ahead": "[green]{}[/]", "behind": "[red]{}[/]", "even": "{}"}
 
@@ -149,9 +149,19 @@ def markdown(results: Results, figures: Sequence[tuple[str, str]] = ()) -> str:
 
 
 def section(results: Results, begins: str) -> str:
-    """The block of docs/speed.md with the cases whose names begin so; "" where none was measured. Delta has none."""
-    shown = [line for case, line in _of_tables(results) if case.startswith(begins)]
-    return "\n".join([*_rows(shown, ("kafka",)), "", _footer(results)]) if shown else ""
+    """The block of docs/speed.md with the cases whose names begin so; "" where none was measured. Delta has none.
+
+    A case is in the section whose beginning is the longest.
+    """
+    shown = [line for case, line in _of_tables(results) if _section_of(case) == begins]
+    notes = [f"{case}: {note}." for case, note in results.settings.get("notes", {}).items()]
+    noted = ["", *notes] if begins == SECTIONS["peers-core"] and notes else []
+    return "\n".join([*_rows(shown, ("kafka",)), *noted, "", _footer(results)]) if shown else ""
+
+
+def _section_of(case: str) -> str:
+    """How the names of the section's cases begin; "" where a case has none."""
+    return max((begins for begins in SECTIONS.values() if case.startswith(begins)), key=len, default="")
 
 
 def _of_tables(results: Results) -> list[tuple[str, Line]]:
@@ -300,9 +310,14 @@ def _demanded(results: Results, own: Measure | None, peers: Mapping[str, Measure
     systems = [peer.system for peer in peers.values() if peer]
     for demand in results.demands:
         named = (demand["case"], demand["metric"], demand["system"]) == (own.case, own.metric, own.system)
-        if named and demand["baseline"] in systems:
+        baseline = demand["baseline"]
+        if named and (baseline in systems or not baseline or family_of(baseline) == "tidelog"):
             least, most = demand.get("at_least"), demand.get("at_most")
-            bounds = [f"≥ {least:g}x" if least is not None else "", f"≤ {most:g}x" if most is not None else ""]
+            unit = f" {own.unit}" if not baseline else "x" if baseline in systems else f"x of {baseline}'s"
+            bounds = [
+                f"≥ {least:g}{unit}" if least is not None else "",
+                f"≤ {most:g}{unit}" if most is not None else "",
+            ]
             return " ".join(filter(None, bounds)), demand["ok"]
     return "", None
 

@@ -8,8 +8,8 @@ from support.pages import PAGES, ROOT, blocks, text_of
 TEXT = text_of("README.md")
 # Of figures that runs of the benchmarks write.
 BLOCKS = [
-    "bench", "peers-brokers", "bench-brokers", "bench-schemas", "bench-mirrors", "bench-changes", "bench-console",
-    "peers-streams", "peers",
+    "bench", "peers-brokers", "bench-brokers", "peers-core", "bench-schemas", "bench-mirrors", "bench-changes",
+    "bench-console", "peers-streams", "peers",
 ]  # fmt: skip
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 

@@ -1,6 +1,7 @@
 """Side by side: how the figures of two systems are held against each other."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,12 @@ def test_a_system_that_is_not_there_meets_nothing() -> None:
     assert (judged["ratio"], judged["ok"]) == (None, False)
 
 
+@pytest.mark.parametrize(("bound", "ok"), [(5.0, True), (4.9, False)])
+def test_without_a_baseline_the_figure_itself_is_judged(bound: float, ok: bool) -> None:
+    (judged,) = judge([replace(demand(at_most=bound), baseline="")], [measure("tidelog", 4.0, 5.0, 6.0)], whole=True)
+    assert (judged["ratio"], judged["ok"]) == (5.0, ok)
+
+
 def test_growth_is_judged_by_nobody() -> None:
     grown = [measure(system, 1.0, at=10.0, axis="partitions") for system in ("tidelog", "kafka")]
     (judged,) = judge([demand(at_least=1.0)], grown, whole=True)
@@ -101,7 +108,7 @@ def test_every_case_is_run_and_told_of() -> None:
 @pytest.mark.parametrize("one", DEMANDS, ids=lambda one: f"{one.case}-{one.system}")
 def test_a_demand_names_what_a_case_measures(one: Demand) -> None:
     texts = [path.read_text(encoding="utf-8") for path in PEERS.glob("*.py") if path.name != "demands.py"]
-    for word in (one.case, one.system, one.baseline):
+    for word in filter(None, (one.case, one.system, one.baseline)):
         assert any(names(text, word) for text in texts), word
 
 

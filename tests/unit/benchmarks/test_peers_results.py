@@ -1,5 +1,6 @@
 """Side by side: the results file, and which system is compared with which."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,18 @@ def test_what_a_run_did_not_get_to_is_filled_in_by_a_later_one() -> None:
     filled = short.filled(later)
     assert [(one.case, one.rounds) for one in filled.measures] == [("spark batch write", [1.0]), ("open", [3.0])]
     assert filled.settings["failed"] == ["growth"]
+
+
+def test_a_case_that_is_newer_than_the_whole_run_is_filled_in_and_measured_again() -> None:
+    short = results([rate("tidelog", [1.0])], settings={**SHORT, "failed": []})
+    for figure, at in ((3.0, "2026-01-02T05"), (4.0, "2026-01-02T06")):
+        later = results([wait("tidelog", [figure], "broker core")], settings=settings(broker_core=1.0), at=at)
+        short = short.filled(replace(later, demands=({"case": "broker core", "ok": figure > 3},)))
+        assert [(one.case, one.rounds) for one in short.measures] == [
+            ("spark batch write", [1.0]),
+            ("broker core", [figure]),
+        ]
+        assert short.demands == ({"case": "broker core", "ok": figure > 3},)
 
 
 @pytest.mark.parametrize(

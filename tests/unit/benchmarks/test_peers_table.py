@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import report
-from measures import Demand
+from measures import Demand, Measure
 from rich.console import Console
 from support.peers import MEASURES, rate, results, wait
 from table import amount, markdown, section, sentences, show, spread, summary, times
@@ -70,6 +70,28 @@ def test_cases_of_brokers_are_in_their_section_and_not_in_the_main_table() -> No
     ]
     assert "| Broker" not in markdown(measured)
     assert section(results(), "broker ") == ""
+
+
+CORE = [
+    Measure("broker core x", system, "cores", "cores", "lower", [cores])
+    for system, cores in (("tidelog", 0.5), ("tidelog 2 processes", 0.6), ("kafka", 0.25))
+]
+CORE_DEMANDS = (
+    Demand("broker core x", "cores", "tidelog", "", "little", at_most=0.4),
+    Demand("broker core x", "cores", "tidelog 2 processes", "tidelog", "like one", at_most=1.3),
+)
+
+
+def test_the_section_of_the_longest_name_has_a_case_its_notes_and_bounds_without_kafka() -> None:
+    noted = {"whole": True, "quick": False, "notes": {"a_case": "java ran"}}
+    measured = results(measures=[*MEASURES, *BROKERS, *CORE], demands=CORE_DEMANDS, settings=noted)
+    assert "core" not in section(measured, "broker ").partition("Measured on")[0]
+    assert section(measured, "broker core ").splitlines()[2:6] == [
+        "| Broker core x | 0.50 cores | 0.25 cores | 2.00x (≤ 0.4 cores: short) |",
+        "| Broker core x, 2 processes | 0.60 cores | 0.25 cores | 2.40x (≤ 1.3x of tidelog's) |",
+        "",
+        "a_case: java ran.",
+    ]
 
 
 def test_the_words_say_first_where_the_others_are_ahead() -> None:
