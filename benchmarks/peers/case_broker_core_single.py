@@ -12,7 +12,7 @@ _RATE, _SLOW_RATE = 4_000, 200
 
 
 def run(bench: Bench) -> list[Measure]:
-    """Over 200 connections, 12 partitions and acks=all, data in memory; 200 a second are read by a consumer that waits."""
+    """Over 200 connections and 12 partitions, acks=all, data in memory; 200 a second go to a consumer that waits."""
     seconds = 2.0 if bench.quick else 5.0
     kinds = {
         "closed": Load("single", "", "", seconds / 2, clients=_CONNECTIONS),
