@@ -130,7 +130,7 @@ class OffsetOperations:
 
 def sink_offsets(pairs: Pairs) -> dict[tuple[str, int], int | None]:
     """A sink's offsets by topic and partition. Raises `RequestRefusedError` 400 with Connect's sentences."""
-    found: dict[tuple[str, int], int | None] = {}
+    offsets: dict[tuple[str, int], int | None] = {}
     for partition, offset in pairs:
         topic, number = partition.get(_TOPIC), partition.get(_PARTITION)
         if not isinstance(topic, str) or _whole(number) is None:
@@ -143,8 +143,8 @@ def sink_offsets(pairs: Pairs) -> dict[tuple[str, int], int | None]:
             raise RequestRefusedError(
                 400, f"The offset for a sink connector should either be null or contain the key '{_OFFSET}'."
             )
-        found[topic, _whole(number) or 0] = wanted
-    return found
+        offsets[topic, _whole(number) or 0] = wanted
+    return offsets
 
 
 def _whole(value: Any) -> int | None:

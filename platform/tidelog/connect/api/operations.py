@@ -129,16 +129,16 @@ class ConnectOperations:
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> dict[str, Any]:
         """POST /connectors/{name}/restart: the status, with what is restarted as RESTARTING (KIP-745)."""
         self.require_ready()
-        found = self.status(name)
+        status = self.status(name)
         self._decide(
             lambda state: (None, decide_restart(state, name, include_tasks=include_tasks, only_failed=only_failed))
         )
-        runs = [found["connector"], *(found["tasks"] if include_tasks else ())]
+        runs = [status["connector"], *(status["tasks"] if include_tasks else ())]
         for run in runs:
             if not only_failed or run["state"] == RunState.FAILED:
                 run["state"] = str(RunState.RESTARTING)
                 run.pop("trace", None)
-        return found
+        return status
 
     def restart_task(self, name: str, task: int) -> None:
         """POST /connectors/{name}/tasks/{task}/restart."""

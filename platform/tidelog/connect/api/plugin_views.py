@@ -26,14 +26,14 @@ ROOT: Final = "root"
 
 def plugins(operations: ConnectOperations, *, connectors_only: bool) -> list[dict[str, Any]]:
     """GET /connector-plugins: a connector under each of its classes' names; the first stands for it."""
-    found: list[dict[str, Any]] = [
+    views: list[dict[str, Any]] = [
         {"class": one.names[0], "type": kind_of(one), "version": one.version} for one in operations.shared.plugins
     ]
     if not connectors_only:
-        found += [{"class": name, "type": "transformation"} for name in _full(TRANSFORMATIONS)]
-        found += [{"class": name, "type": "predicate"} for name in _full(PREDICATES)]
-        found += [{"class": one.names[0], "type": one.kind} for one in CONVERTERS]
-    return found
+        views += [{"class": name, "type": "transformation"} for name in _full(TRANSFORMATIONS)]
+        views += [{"class": name, "type": "predicate"} for name in _full(PREDICATES)]
+        views += [{"class": one.names[0], "type": one.kind} for one in CONVERTERS]
+    return views
 
 
 def plugin_config(operations: ConnectOperations, name: str) -> list[dict[str, Any]]:

@@ -86,13 +86,13 @@ class RestCall(HttpCall):
         return {key: value for key, value in texts(self.object()).items() if value is not None}
 
 
-def texts(found: Mapping[str, Any]) -> dict[str, str | None]:
+def texts(config: Mapping[str, Any]) -> dict[str, str | None]:
     """A configuration's values as texts; numbers and booleans are taken as Connect takes them.
 
     Raises `RequestRefusedError` 400 for lists and objects.
     """
     said: dict[str, str | None] = {}
-    for key, value in found.items():
+    for key, value in config.items():
         if isinstance(value, (list, dict)):
             raise RequestRefusedError(400, f"The value of {key[:100]} must be a text, not a list or an object.")
         said[key] = ("true" if value else "false") if isinstance(value, bool) else None if value is None else str(value)
@@ -207,7 +207,7 @@ def pairs_of(call: RestCall) -> Pairs:
     listed = call.object().get("offsets")
     if not isinstance(listed, list) or not listed:
         raise RequestRefusedError(400, "Partitions / offsets need to be provided for an alter offsets request")
-    found = []
+    pairs = []
     for one in listed:
         partition = one.get("partition") if isinstance(one, dict) else None
         offset = one.get("offset") if isinstance(one, dict) else None
@@ -215,8 +215,8 @@ def pairs_of(call: RestCall) -> Pairs:
             raise RequestRefusedError(
                 400, "Each of `offsets` has a `partition`, an object, and an `offset`, an object or null."
             )
-        found.append((partition, offset))
-    return found
+        pairs.append((partition, offset))
+    return pairs
 
 
 def _failed_in_store(error: TidelogError) -> HttpRefusal:

@@ -170,7 +170,7 @@ class ConfigDef:
 
     def validate(self, given: Mapping[str, str | None]) -> list[ConfigValue]:
         """What is to say of each defined key, none left out: errors are collected, never raised."""
-        found: list[ConfigValue] = []
+        values: list[ConfigValue] = []
         parsed: dict[str, Any] = {}
         for key in self:
             value = ConfigValue(key.name)
@@ -179,13 +179,13 @@ class ConfigDef:
             except ConnectConfigError as error:
                 value.errors.append(str(error))
                 value.value = given.get(key.name) if key.kind is not ConfigKind.PASSWORD else None
-            found.append(value)
-        for key, value in zip(self, found, strict=True):
+            values.append(value)
+        for key, value in zip(self, values, strict=True):
             if key.recommender is not None:
                 value.recommended = list(key.recommender(key.name, parsed))
             if key.visible is not None:
                 value.visible = key.visible(parsed)
-        return found
+        return values
 
 
 def validation_json(name: str, definition: ConfigDef, values: Sequence[ConfigValue]) -> dict[str, Any]:

@@ -46,23 +46,23 @@ class _OfFiles(ConfigProvider):
 
     def _allowed(self, path: Path) -> Path:
         """The file, links followed. Raises `ConnectConfigError` for one outside of `allowed.paths`."""
-        found = Path(os.path.realpath(path))
+        real_path = Path(os.path.realpath(path))
         folders = listed(self._given.get("allowed.paths", ""))
-        if folders and not any(found.is_relative_to(os.path.realpath(folder)) for folder in folders):
+        if folders and not any(real_path.is_relative_to(os.path.realpath(folder)) for folder in folders):
             raise ConnectConfigError(
                 f"The config provider {self.name} may not read {path}: config.providers.{self.name}.param.allowed.paths"
                 " of the worker doesn't have it."
             )
-        return found
+        return real_path
 
     def _text(self, path: Path) -> str:
-        found = self._allowed(path)
+        real_path = self._allowed(path)
         try:
-            if not found.is_file():
+            if not real_path.is_file():
                 raise ConnectConfigError(f"The config provider {self.name} finds no file {path} on this worker.")
-            if found.stat().st_size > _MOST_BYTES:
+            if real_path.stat().st_size > _MOST_BYTES:
                 raise ConnectConfigError(f"{path} has more than {_MOST_BYTES} bytes: it is no file of settings.")
-            return found.read_text("utf-8")
+            return real_path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
             raise ConnectConfigError(f"The config provider {self.name} can't read {path}: {why}.") from None
@@ -75,10 +75,10 @@ class FileConfigProvider(_OfFiles):
 
     def value(self, path: str, key: str) -> str:
         """As of `ConfigProvider`."""
-        found = properties(self._text(Path(path)))
-        if key not in found:
+        settings = properties(self._text(Path(path)))
+        if key not in settings:
             raise ConnectConfigError(f"{path} has no key {key}.")
-        return found[key]
+        return settings[key]
 
 
 class DirectoryConfigProvider(_OfFiles):
@@ -189,15 +189,15 @@ class ConfigProviders:
         return ResolvedConfig(raw, config, values)
 
     def _replaced(self, key: str, text: str, values: dict[str, str]) -> str:
-        def value(found: re.Match[str]) -> str:
-            provider = self._providers.get(found[1])
+        def value(reference: re.Match[str]) -> str:
+            provider = self._providers.get(reference[1])
             if provider is None:
-                return found[0]
+                return reference[0]
             try:
-                said = provider.value(found[3] or "", found[4])
+                said = provider.value(reference[3] or "", reference[4])
             except ConnectConfigError as error:
-                raise ConnectConfigError(f"Invalid value {found[0]} for configuration {key}: {error}") from None
-            values[said] = found[0]
+                raise ConnectConfigError(f"Invalid value {reference[0]} for configuration {key}: {error}") from None
+            values[said] = reference[0]
             return said
 
         return _VARIABLE.sub(value, text) if self._providers and isinstance(text, str) else text

@@ -26,10 +26,10 @@ def between(least: float | None = None, most: float | None = None) -> Validator:
 
 def one_of(*allowed: str, any_case: bool = False) -> Validator:
     """One of some texts (Kafka's `ValidString`); None passes where None is one of them."""
-    known = {one.lower() if any_case else one for one in allowed}
+    accepted = {one.lower() if any_case else one for one in allowed}
 
     def check(name: str, value: Any) -> None:
-        if (value.lower() if any_case and value is not None else value) not in known:
+        if (value.lower() if any_case and value is not None else value) not in accepted:
             raise invalid_value(name, value, KAFKA[Problem.NO_NAME].format(names=", ".join(allowed)))
 
     return check

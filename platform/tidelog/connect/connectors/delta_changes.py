@@ -115,13 +115,13 @@ def check_growth(location: str, types: Mapping[str, str], changes: Sequence[Keye
     for name, kind in types.items():
         if kind not in _BITS:
             continue
-        bits, known = _BITS[kind]
+        bits, sql_type = _BITS[kind]
         half = 1 << (bits - 1)
         for change in changes:
             value = (change.values or change.key).get(name)
             if isinstance(value, int) and not -half <= value < half:
                 raise ConnectError(
-                    f"Column {name} of the table {location} is {known}, and the records have {value}: their type has"
+                    f"Column {name} of the table {location} is {sql_type}, and the records have {value}: their type has"
                     f" grown to {_fitting(value)}. DeltaSink can't widen a column. Either rewrite the table once with"
                     f" Spark (df = spark.read.format('delta').load('{location}'); df.withColumn('{name}',"
                     f" df['{name}'].cast('bigint')).write.format('delta').mode('overwrite')"

@@ -299,8 +299,8 @@ class HttpSink(SinkConnector):
     @classmethod
     def validate(cls, config: RawConfig) -> list[ConfigValue]:
         """The keys, and what several of them together show."""
-        found = HTTP_KEYS.validate(config)
-        values = {value.name: value for value in found}
+        checked = HTTP_KEYS.validate(config)
+        values = {value.name: value for value in checked}
         asked = {"basic": ["connection.user"], "bearer": ["bearer.token"],
                  "oauth2": ["oauth2.token.url", "oauth2.client.id", "oauth2.client.secret"]}  # fmt: skip
         for name in asked.get(str(values["auth.type"].value).lower(), ()):
@@ -309,7 +309,7 @@ class HttpSink(SinkConnector):
         keyed = "${key}" in str(values["http.api.url"].value)
         if keyed and values["batch.max.size"].value != 1:
             values["batch.max.size"].errors.append("${key} in http.api.url is of one record: set batch.max.size=1.")
-        return found
+        return checked
 
     def start(self, config: RawConfig, context: Any) -> None:
         """Check the keys. Raises `ConnectConfigError`."""

@@ -77,10 +77,10 @@ class AvroConverter:
         try:
             named, payload = self._schemas.unframed(data, SerializationContext(topic, self._field))
             writer, schema = self._schemas.writer(named)
-            found = writer.read(payload, return_record_name=True)
+            value = writer.read(payload, return_record_name=True)
             if writer.is_bytes:
-                return schema, decimal_of(found, int(schema.parameters[SCALE])) if schema.name == DECIMAL else found
-            return schema, _to_connect(schema, found)
+                return schema, decimal_of(value, int(schema.parameters[SCALE])) if schema.name == DECIMAL else value
+            return schema, _to_connect(schema, value)
         except SchemaRegistryError as error:
             raise registry_failure(error) from error
         except RecursionError as error:
@@ -108,13 +108,13 @@ def _read_by_connect(avro: Any) -> Any:
         return [_read_by_connect(one) for one in avro]
     if not isinstance(avro, dict):
         return avro
-    found = {key: one for key, one in avro.items() if key != "logicalType" or one in _KEPT_LOGICAL}
+    schema = {key: one for key, one in avro.items() if key != "logicalType" or one in _KEPT_LOGICAL}
     for key in ("type", "items", "values"):
-        if isinstance(found.get(key), dict | list):
-            found[key] = _read_by_connect(found[key])
-    if isinstance(found.get("fields"), list):
-        found["fields"] = [_read_by_connect(one) for one in found["fields"]]
-    return found
+        if isinstance(schema.get(key), dict | list):
+            schema[key] = _read_by_connect(schema[key])
+    if isinstance(schema.get("fields"), list):
+        schema["fields"] = [_read_by_connect(one) for one in schema["fields"]]
+    return schema
 
 
 def _to_avro(schema: ConnectSchema, value: Any) -> Any:

@@ -139,18 +139,18 @@ class AvroWriter:
 
 
 def _properties(schema: ConnectSchema) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     if schema.doc is not None:
-        found["connect.doc"] = schema.doc
+        properties["connect.doc"] = schema.doc
     if schema.version is not None:
-        found["connect.version"] = schema.version
+        properties["connect.version"] = schema.version
     if schema.parameters:
-        found["connect.parameters"] = dict(schema.parameters)
+        properties["connect.parameters"] = dict(schema.parameters)
     if schema.default is not None:
-        found["connect.default"] = json_default(schema, schema.default)
+        properties["connect.default"] = json_default(schema, schema.default)
     if schema.name is not None:
-        found["connect.name"] = schema.name
-    return found
+        properties["connect.name"] = schema.name
+    return properties
 
 
 def json_default(schema: ConnectSchema, value: Any) -> Any:
@@ -264,10 +264,10 @@ def _described(schema: ConnectSchema, props: Mapping[str, Any]) -> ConnectSchema
     return replace(schema, default=value_of_default(schema, props["connect.default"]))
 
 
-def value_of_default(schema: ConnectSchema, found: Any) -> Any:
+def value_of_default(schema: ConnectSchema, default: Any) -> Any:
     """The value of a default in Avro's JSON."""
     if schema.type is SchemaType.BYTES:
-        found = base64.b64encode(str(found).encode("latin-1")).decode()
-    if schema.type is SchemaType.STRUCT and isinstance(found, dict):
-        return {one.name: value_of_default(one.schema, found.get(one.name)) for one in schema.fields}
-    return None if found is None else from_json(schema, found)
+        default = base64.b64encode(str(default).encode("latin-1")).decode()
+    if schema.type is SchemaType.STRUCT and isinstance(default, dict):
+        return {one.name: value_of_default(one.schema, default.get(one.name)) for one in schema.fields}
+    return None if default is None else from_json(schema, default)

@@ -89,22 +89,22 @@ class JsonConverter:
         if data is None:
             return NOTHING
         try:
-            found = json.loads(data, parse_float=exact_number if self._schemas else float)
+            document = json.loads(data, parse_float=exact_number if self._schemas else float)
         except (ValueError, RecursionError) as error:
             raise DataError(f"A record of topic {topic} is no JSON: {error or 'it is nested too deep'}") from None
         if not self._schemas:
-            return None, found
-        if not isinstance(found, dict) or found.keys() != {"schema", "payload"}:
+            return None, document
+        if not isinstance(document, dict) or document.keys() != {"schema", "payload"}:
             raise DataError(
                 'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain'
                 " additional fields. If you are trying to deserialize plain JSON data, set schemas.enable=false in"
                 f" your converter configuration. Topic: {topic}"
             )
-        if found["schema"] is None:
-            return None, _plain(found["payload"])
+        if document["schema"] is None:
+            return None, _plain(document["payload"])
         try:
-            schema = self._read_schema(json.dumps(found["schema"], default=float))
-            return schema, from_json(schema, found["payload"], default=self._default)
+            schema = self._read_schema(json.dumps(document["schema"], default=float))
+            return schema, from_json(schema, document["payload"], default=self._default)
         except DataError as error:
             raise DataError(f"A record of topic {topic} isn't what its schema says: {error}") from None
 
@@ -127,39 +127,39 @@ def _plain(value: Any) -> Any:
 
 def schema_as_json(schema: ConnectSchema) -> dict[str, Any]:
     """A schema as the envelope has it (`JsonConverter.asJsonSchema`)."""
-    found: dict[str, Any] = {"type": schema.type.value}
+    description: dict[str, Any] = {"type": schema.type.value}
     if schema.type is SchemaType.MAP and schema.key_schema is not None:
-        found["keys"] = schema_as_json(schema.key_schema)
+        description["keys"] = schema_as_json(schema.key_schema)
     if schema.type is SchemaType.MAP and schema.value_schema is not None:
-        found["values"] = schema_as_json(schema.value_schema)
+        description["values"] = schema_as_json(schema.value_schema)
     if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
-        found["items"] = schema_as_json(schema.value_schema)
+        description["items"] = schema_as_json(schema.value_schema)
     if schema.type is SchemaType.STRUCT:
-        found["fields"] = [{**schema_as_json(one.schema), "field": one.name} for one in schema.fields]
-    found["optional"] = schema.optional
+        description["fields"] = [{**schema_as_json(one.schema), "field": one.name} for one in schema.fields]
+    description["optional"] = schema.optional
     named = {"name": schema.name, "version": schema.version, "doc": schema.doc}
-    found |= {name: value for name, value in named.items() if value is not None}
+    description |= {name: value for name, value in named.items() if value is not None}
     if schema.parameters:
-        found["parameters"] = dict(schema.parameters)
+        description["parameters"] = dict(schema.parameters)
     if schema.default is not None:
-        found["default"] = to_json(replace(schema, default=None), schema.default)
-    return found
+        description["default"] = to_json(replace(schema, default=None), schema.default)
+    return description
 
 
-def schema_of_json(found: Any, depth: int = 0) -> ConnectSchema:
+def schema_of_json(description: Any, depth: int = 0) -> ConnectSchema:
     """The schema of an envelope (`JsonConverter.asConnectSchema`). Raises `DataError`."""
-    if not isinstance(found, dict) or not isinstance(found.get("type"), str):
+    if not isinstance(description, dict) or not isinstance(description.get("type"), str):
         raise DataError("Schema must contain 'type' field")
-    kind = _TYPES.get(found["type"])
+    kind = _TYPES.get(description["type"])
     if kind is None:
-        raise DataError(f"Unknown schema type: {found['type'][:100]}")
+        raise DataError(f"Unknown schema type: {description['type'][:100]}")
     if depth > _DEPTH:
         raise DataError(f"Schemas are nested deeper than {_DEPTH}.")
 
     def inner(name: str, said: str) -> ConnectSchema:
-        if not isinstance(found.get(name), dict):
+        if not isinstance(description.get(name), dict):
             raise DataError(said)
-        return schema_of_json(found[name], depth + 1)
+        return schema_of_json(description[name], depth + 1)
 
     keys = values = None
     fields: tuple[SchemaField, ...] = ()
@@ -169,31 +169,31 @@ def schema_of_json(found: Any, depth: int = 0) -> ConnectSchema:
         keys = inner("keys", "Map schema did not specify the key type")
         values = inner("values", "Map schema did not specify the value type")
     elif kind is SchemaType.STRUCT:
-        fields = _fields_of(found.get("fields"), depth)
+        fields = _fields_of(description.get("fields"), depth)
     schema = ConnectSchema(
         kind,
-        found.get("optional") is True,
-        _text(found, "name"),
-        _version(found.get("version")),
-        _text(found, "doc"),
+        description.get("optional") is True,
+        _text(description, "name"),
+        _version(description.get("version")),
+        _text(description, "doc"),
         None,
-        _parameters(found.get("parameters")),
+        _parameters(description.get("parameters")),
         fields,
         keys,
         values,
     )
-    default = found.get("default")
+    default = description.get("default")
     return schema if default is None else replace(schema, default=from_json(schema, default))
 
 
-def _fields_of(found: Any, depth: int) -> tuple[SchemaField, ...]:
-    if not isinstance(found, list):
+def _fields_of(descriptions: Any, depth: int) -> tuple[SchemaField, ...]:
+    if not isinstance(descriptions, list):
         raise DataError('Struct schema\'s "fields" argument is not an array.')
     fields = []
-    for one in found:
-        if not isinstance(one, dict) or not isinstance(one.get("field"), str):
+    for description in descriptions:
+        if not isinstance(description, dict) or not isinstance(description.get("field"), str):
             raise DataError("Struct schema's field name not specified properly")
-        fields.append(SchemaField(one["field"], schema_of_json(one, depth + 1)))
+        fields.append(SchemaField(description["field"], schema_of_json(description, depth + 1)))
     if len({one.name for one in fields}) < len(fields):
         raise DataError("Cannot create field because of field name duplication")
     return tuple(fields)

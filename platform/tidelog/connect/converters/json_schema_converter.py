@@ -109,19 +109,19 @@ def _written(schema: ConnectSchema, *, numeric: bool) -> dict[str, Any]:
 
 
 def _described(schema: ConnectSchema) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    keywords: dict[str, Any] = {}
     if schema.name is not None:
-        found["title"] = schema.name
+        keywords["title"] = schema.name
     if schema.version is not None:
-        found[_VERSION] = schema.version
+        keywords[_VERSION] = schema.version
     if schema.doc is not None:
-        found["description"] = schema.doc
+        keywords["description"] = schema.doc
     parameters = {name: one for name, one in schema.parameters.items() if not name.startswith(_OWN)}
     if parameters:
-        found[_PARAMETERS] = parameters
+        keywords[_PARAMETERS] = parameters
     if schema.default is not None:
-        found["default"] = to_json(replace(schema, default=None), schema.default)
-    return found
+        keywords["default"] = to_json(replace(schema, default=None), schema.default)
+    return keywords
 
 
 # --- JSON Schema to Connect ----------------------------------------------------------------------------------
@@ -142,34 +142,34 @@ class JsonSchemaReader:
         """The Connect schema. Raises `DataError` for one that Connect's data has no form for."""
         return self._read(self._root, self._root)
 
-    def _read(self, found: Any, root: Any) -> ConnectSchema:
-        """`root`: what references inside of `found` start from."""
-        if not isinstance(found, dict):
-            raise DataError(f"The JSON Schema {found!r} says nothing of its values. Give it a type.")
-        if "$ref" in found:
-            return self._referred(str(found["$ref"]), root)
-        branches = found.get("oneOf") or found.get("anyOf")
+    def _read(self, node: Any, root: Any) -> ConnectSchema:
+        """`root`: what references inside of `node` start from."""
+        if not isinstance(node, dict):
+            raise DataError(f"The JSON Schema {node!r} says nothing of its values. Give it a type.")
+        if "$ref" in node:
+            return self._referred(str(node["$ref"]), root)
+        branches = node.get("oneOf") or node.get("anyOf")
         if isinstance(branches, list):
             return self._union(branches, root)
-        if isinstance(found.get("allOf"), list):
-            return self._all(found["allOf"], {key: one for key, one in found.items() if key != "allOf"}, root)
-        if isinstance(found.get("type"), list):
-            return self._union([{**found, "type": one} for one in found["type"]], root)
-        read = self._plain(found, root)
+        if isinstance(node.get("allOf"), list):
+            return self._all(node["allOf"], {key: one for key, one in node.items() if key != "allOf"}, root)
+        if isinstance(node.get("type"), list):
+            return self._union([{**node, "type": one} for one in node["type"]], root)
+        read = self._plain(node, root)
         schema = replace(
             read,
-            name=found.get("title", read.name),
-            version=found.get(_VERSION),
-            doc=found.get("description"),
-            parameters={**read.parameters, **found.get(_PARAMETERS, {})},
+            name=node.get("title", read.name),
+            version=node.get(_VERSION),
+            doc=node.get("description"),
+            parameters={**read.parameters, **node.get(_PARAMETERS, {})},
         )
-        default = found.get("default")
+        default = node.get("default")
         return schema if default is None else replace(schema, default=from_json(schema, default, registry=True))
 
-    def _plain(self, found: Mapping[str, Any], root: Any) -> ConnectSchema:
-        kind, own = found.get("type"), str(found.get(_TYPE, ""))
-        if "enum" in found:
-            return replace(STRING, parameters={ENUM: "", **{f"{ENUM}.{one}": str(one) for one in found["enum"]}})
+    def _plain(self, node: Mapping[str, Any], root: Any) -> ConnectSchema:
+        kind, own = node.get("type"), str(node.get(_TYPE, ""))
+        if "enum" in node:
+            return replace(STRING, parameters={ENUM: "", **{f"{ENUM}.{one}": str(one) for one in node["enum"]}})
         if kind == "boolean":
             return BOOLEAN
         if kind in ("integer", "number"):
@@ -177,9 +177,9 @@ class JsonSchemaReader:
         if kind == "string":
             return BYTES if own == "bytes" else STRING
         if kind == "array":
-            return self._array(found.get("items"), own, root)
-        if kind == "object" or "properties" in found:
-            return self._object(found, own, root)
+            return self._array(node.get("items"), own, root)
+        if kind == "object" or "properties" in node:
+            return self._object(node, own, root)
         raise DataError(f"The JSON Schema says no type of Connect's: {kind or 'it has no type'}. Read it as text.")
 
     def _array(self, items: Any, own: str, root: Any) -> ConnectSchema:
@@ -190,12 +190,12 @@ class JsonSchemaReader:
             return map_of(self._read(entry.get("key"), root), self._read(entry.get("value"), root))
         return array_of(self._read(items, root))
 
-    def _object(self, found: Mapping[str, Any], own: str, root: Any) -> ConnectSchema:
-        properties, others = found.get("properties", {}), found.get("additionalProperties")
+    def _object(self, node: Mapping[str, Any], own: str, root: Any) -> ConnectSchema:
+        properties, others = node.get("properties", {}), node.get("additionalProperties")
         if own == "map" or (not properties and isinstance(others, dict)):
             return map_of(STRING, self._read(others, root))
         ordered = sorted(enumerate(properties.items()), key=lambda one: (_place(one[1][1], one[0]), one[0]))
-        required = found.get("required", ())
+        required = node.get("required", ())
         fields = []
         for _, (name, one) in ordered:
             schema = self._read(one, root)
@@ -212,25 +212,25 @@ class JsonSchemaReader:
         fields = {f"{ONE_OF}.field.{index}": self._read(one, root).as_optional() for index, one in enumerate(others)}
         return struct_of(fields, name=ONE_OF, optional=optional)
 
-    def _all(self, parts: Sequence[Any], found: Mapping[str, Any], root: Any) -> ConnectSchema:
-        """What all parts say together: fields of structs, or what several say of one value. `found`: what is beside."""
+    def _all(self, parts: Sequence[Any], siblings: Mapping[str, Any], root: Any) -> ConnectSchema:
+        """What all parts say together: fields of structs, or what several say of a value. `siblings`: keys beside."""
         plain = [one for one in parts if isinstance(one, dict) and not {"$ref", "properties"} & one.keys()]
-        structs = [self._read(one, root) for one in (*parts, found) if one not in plain and _has_fields(one)]
+        structs = [self._read(one, root) for one in (*parts, siblings) if one not in plain and _has_fields(one)]
         if not structs:
-            return self._read({key: one for part in (*plain, found) for key, one in part.items()}, root)
+            return self._read({key: one for part in (*plain, siblings) for key, one in part.items()}, root)
         if any(one.type is not SchemaType.STRUCT for one in structs):
             raise DataError("The JSON Schema's allOf has references to what is no object. Read it without a schema.")
         fields = {field.name: field for one in structs for field in one.fields}
-        name = found.get("title", next((one.name for one in structs if one.name is not None), None))
-        return ConnectSchema(SchemaType.STRUCT, name=name, doc=found.get("description"), fields=(*fields.values(),))
+        name = siblings.get("title", next((one.name for one in structs if one.name is not None), None))
+        return ConnectSchema(SchemaType.STRUCT, name=name, doc=siblings.get("description"), fields=(*fields.values(),))
 
     def _referred(self, reference: str, root: Any) -> ConnectSchema:
-        found, inside = self._target(reference, root)
+        node, inside = self._target(reference, root)
         here = (id(inside), reference)
         if here in self._open:
             raise DataError(f"The JSON Schema {reference} has itself inside: read it without a schema.")
         self._open.append(here)
-        schema = self._read(found, inside)
+        schema = self._read(node, inside)
         self._open.pop()
         return schema
 
@@ -240,13 +240,13 @@ class JsonSchemaReader:
         document = root
         if name:
             document = next((one for key, one in self._others.items() if name == key or name.endswith(f"/{key}")), None)
-        found = document
+        node = document
         for step in filter(None, path.split("/")):
             key = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(key) if isinstance(found, dict) else None
-        if found is None:
+            node = node.get(key) if isinstance(node, dict) else None
+        if node is None:
             raise DataError(f"The JSON Schema references {reference}, which is not there.")
-        return found, document
+        return node, document
 
 
 def _place(schema: Any, place: int) -> int:
@@ -280,7 +280,7 @@ class JsonSchemaConverter:
         if value is None:
             return None
         schema = schema or required_schema(value)
-        found = to_json(schema, value, numeric=self._numeric, registry=True)
+        json_value = to_json(schema, value, numeric=self._numeric, registry=True)
         try:
             made = self._serializers.get(schema)
             if made is None:
@@ -290,8 +290,8 @@ class JsonSchemaConverter:
                 made = self._serializers[schema] = writes, tests
             serializer, validator = made
             if validator is not None:
-                check(validator, json.loads(json_bytes(found)))
-            return serializer(found, SerializationContext(topic, self._field))
+                check(validator, json.loads(json_bytes(json_value)))
+            return serializer(json_value, SerializationContext(topic, self._field))
         except SerializationError as error:
             raise DataError(f"The value does not fit its JSON Schema: {error}") from error
         except SchemaRegistryError as error:
@@ -304,12 +304,12 @@ class JsonSchemaConverter:
         try:
             named, payload = self._schemas.unframed(data, SerializationContext(topic, self._field))
             schema = self._schemas.writer(named)
-            found = json.loads(payload, parse_float=exact_number)
+            json_value = json.loads(payload, parse_float=exact_number)
         except SchemaRegistryError as error:
             raise registry_failure(error) from error
         except (SerializationError, ValueError, RecursionError) as error:
             raise DataError(f"The bytes of {topic} can't be read as JSON: {error}") from error
-        return schema, from_json(schema, found, registry=True)
+        return schema, from_json(schema, json_value, registry=True)
 
     def close(self) -> None:
         """Close the registry's client."""

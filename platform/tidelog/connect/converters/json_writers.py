@@ -164,11 +164,11 @@ class _StructPlan(NamedTuple):
 def _plan(schema: ConnectSchema, classes: Sequence[type], writers: Sequence[JsonWriter]) -> _StructPlan:
     ranged, called = [], []
     for field, kind, writer in zip(schema.fields, classes, writers, strict=True):
-        one = field.schema
-        wanted, low, high = (None, None, None) if one.name in LOGICAL_NAMES else _RANGES.get(one.type, (None,) * 3)
+        inner = field.schema
+        wanted, low, high = (None, None, None) if inner.name in LOGICAL_NAMES else _RANGES.get(inner.type, (None,) * 3)
         if kind is wanted:
             ranged.append((field.name, low, high))
-        elif kind is not _as_is(one) and not (kind is type(None) and one.optional and one.default is None):
+        elif kind is not _as_is(inner) and not (kind is type(None) and inner.optional and inner.default is None):
             called.append((field.name, writer))
     return _StructPlan(tuple(ranged), tuple(called))
 

@@ -52,34 +52,34 @@ _IMPORTS_META: Final = 'syntax = "proto3"; import "confluent/meta.proto";'
 def fill(message: Any, schema: ConnectSchema, value: Mapping[str, Any]) -> None:
     """Set a message's fields to those of a struct. Raises `DataError` for values that no field takes."""
     for field in schema.fields:
-        found = value.get(field.name)
-        found = field.schema.default if found is None else found
-        if found is None:
+        field_value = value.get(field.name)
+        field_value = field.schema.default if field_value is None else field_value
+        if field_value is None:
             continue
         if is_union(field.schema):
-            branch = next((one for one in field.schema.fields if found.get(one.name) is not None), None)
+            branch = next((one for one in field.schema.fields if field_value.get(one.name) is not None), None)
             if branch is not None:
-                _set(message, branch.name, branch.schema, found[branch.name])
+                _set(message, branch.name, branch.schema, field_value[branch.name])
         else:
-            _set(message, field.name, field.schema, found)
+            _set(message, field.name, field.schema, field_value)
 
 
 def _set(message: Any, name: str, schema: ConnectSchema, value: Any) -> None:
     inner = schema.value_schema
     if schema.type is SchemaType.ARRAY and inner is not None:
         items = getattr(message, name)
-        for one in value:
+        for element in value:
             if _is_message(inner):
-                _put(items.add(), inner, _present(one, name))
+                _put(items.add(), inner, _present(element, name))
             else:
-                items.append(_plain(inner, _present(one, name)))
+                items.append(_plain(inner, _present(element, name)))
     elif schema.type is SchemaType.MAP and inner is not None and schema.key_schema is not None:
         entries = getattr(message, name)
-        for key, one in value.items():
+        for key, map_value in value.items():
             if _is_message(inner):
-                _put(entries[key], inner, _present(one, name))
+                _put(entries[key], inner, _present(map_value, name))
             else:
-                entries[_present(key, name)] = _plain(inner, _present(one, name))
+                entries[_present(key, name)] = _plain(inner, _present(map_value, name))
     elif _is_message(schema):
         getattr(message, name).SetInParent()
         _put(getattr(message, name), schema, value)
@@ -130,14 +130,14 @@ def _put(message: Any, schema: ConnectSchema, value: Any) -> None:
 
 def struct_of_message(message: Any, schema: ConnectSchema) -> dict[str, Any]:
     """The struct of a message. Raises `DataError` for dates that there are not."""
-    found: dict[str, Any] = {}
+    struct: dict[str, Any] = {}
     for field in schema.fields:
         if is_union(field.schema):
             chosen = next((one for one in field.schema.fields if message.HasField(one.name)), None)
-            found[field.name] = None if chosen is None else {chosen.name: _get(message, chosen.name, chosen.schema)}
+            struct[field.name] = None if chosen is None else {chosen.name: _get(message, chosen.name, chosen.schema)}
         else:
-            found[field.name] = _get(message, field.name, field.schema)
-    return found
+            struct[field.name] = _get(message, field.name, field.schema)
+    return struct
 
 
 def _get(message: Any, name: str, schema: ConnectSchema) -> Any:
@@ -257,16 +257,16 @@ class ProtobufConverter:
         return _Writer(message_factory.GetMessageClass(pool.FindMessageTypeByName(proto.name)), chooser, proto.name)
 
     def _read_by(self, named: int | str, place: tuple[int, ...]) -> tuple[type[Message], ConnectSchema]:
-        found = self._readers.get((named, place))
-        if found is None:
+        class_and_schema = self._readers.get((named, place))
+        if class_and_schema is None:
             pool = self._files.writer(named)
             descriptor = message_at(pool.FindFileByName(ROOT), place)
             if descriptor is None:
                 raise SerializationError(f"The bytes name a type that their schema lacks: {[*place]}.")
             reader = MessageReader(pool, full_names=self._full_names, optional=self._optional)
-            found = message_factory.GetMessageClass(descriptor), reader.schema(descriptor)
-            self._readers[named, place] = found
-        return found
+            class_and_schema = message_factory.GetMessageClass(descriptor), reader.schema(descriptor)
+            self._readers[named, place] = class_and_schema
+        return class_and_schema
 
     def _pool(self, schema: Schema) -> Any:
         """The descriptors of a schema and of what it references."""

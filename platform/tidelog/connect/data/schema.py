@@ -181,12 +181,12 @@ def check_value(schema: ConnectSchema, value: Any, name: str = "") -> None:
     if schema.type is SchemaType.STRUCT:
         _check_struct(schema, value, name)
     elif schema.type is SchemaType.ARRAY and schema.value_schema is not None:
-        for one in value:
-            check_value(schema.value_schema, one, name)
+        for element in value:
+            check_value(schema.value_schema, element, name)
     elif schema.type is SchemaType.MAP and schema.key_schema is not None and schema.value_schema is not None:
-        for key, one in value.items():
+        for key, map_value in value.items():
             check_value(schema.key_schema, key, name)
-            check_value(schema.value_schema, one, name)
+            check_value(schema.value_schema, map_value, name)
 
 
 def _check_logical(schema: ConnectSchema, value: Any, where: str) -> None:

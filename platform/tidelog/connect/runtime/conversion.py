@@ -110,12 +110,12 @@ class Conversion:
             converter.close()
 
     def _transformed(self, record: R) -> R | None:
-        found: R | None = record
-        for one in self._chain:
-            if found is None:
+        output: R | None = record
+        for transform in self._chain:
+            if output is None:
                 return None
-            found = self._operator.run(ErrorStage.TRANSFORMATION, one.class_name, _applied(one, found))
-        return found
+            output = self._operator.run(ErrorStage.TRANSFORMATION, transform.class_name, _applied(transform, output))
+        return output
 
     def _from_connect(
         self, stage: ErrorStage, converter: Converter, topic: str, schema: Any, value: Any

@@ -79,17 +79,17 @@ class Plugins:
         Raises `ConnectConfigError`.
         """
         wanted = name.strip()
-        for one in self._loaded():
-            if wanted in one.names:
-                return one
-        for one in self._loaded():
-            if wanted in {short for full in one.names for short in _shorter(full)}:
-                return one
-        known = ", ".join(sorted(one.names[0] for one in self._loaded()))
+        for connector in self._loaded():
+            if wanted in connector.names:
+                return connector
+        for connector in self._loaded():
+            if wanted in {short for full in connector.names for short in _shorter(full)}:
+                return connector
+        available = ", ".join(sorted(one.names[0] for one in self._loaded()))
         lacking = "".join(f" {one.path} can't be loaded: {one.why}." for one in self.missing)
         raise ConnectConfigError(
             f"Failed to find any class that implements Connector and which name matches {wanted[:200]}, available"
-            f" connectors are: {known}.{lacking}{nearest_to(wanted, self._loaded())}"
+            f" connectors are: {available}.{lacking}{nearest_to(wanted, self._loaded())}"
         )
 
     def kind_of(self, config: RawConfig) -> str:
@@ -101,13 +101,13 @@ class Plugins:
 
     def _loaded(self) -> list[type[Connector]]:
         if self._found is None:
-            found: list[type[Connector]] = list(self._classes)
+            classes: list[type[Connector]] = list(self._classes)
             for path in self._paths:
                 try:
-                    found.append(_load(path))
+                    classes.append(_load(path))
                 except ImportError as error:
                     self.missing.append(MissingPlugin(path, str(error)))
-            self._found = found
+            self._found = classes
         return self._found
 
 
@@ -117,10 +117,10 @@ def _installed() -> list[str]:
 
 def _load(path: str) -> type[Connector]:
     module, _, name = path.partition(":")
-    found: Any = getattr(importlib.import_module(module), name)
-    if not (isinstance(found, type) and issubclass(found, Connector)):
+    connector: Any = getattr(importlib.import_module(module), name)
+    if not (isinstance(connector, type) and issubclass(connector, Connector)):
         raise ImportError(f"{path} is no connector")
-    return found
+    return connector
 
 
 def _shorter(full: str) -> set[str]:

@@ -133,7 +133,7 @@ class SinkLoop:
     # --- records ------------------------------------------------------------------------------------------------
 
     def _records(self, messages: Sequence[Message[Any, Any]]) -> list[SinkRecord]:
-        found = []
+        records = []
         self._raws.clear()
         for message in messages:
             raw = raw_of(message)
@@ -145,8 +145,8 @@ class SinkLoop:
                 continue
             if record is not None:
                 self._raws[raw.topic, raw.partition or 0, raw.offset] = raw
-                found.append(record)
-        return found
+                records.append(record)
+        return records
 
     def _put(self, records: list[SinkRecord], messages: Sequence[Message[Any, Any]] = ()) -> None:
         """Put records; those that are to be put again later hold back everything behind them."""
@@ -232,12 +232,12 @@ class SinkLoop:
     # --- the group ----------------------------------------------------------------------------------------------
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        found = as_keys(partitions)
-        self.assignment |= found
+        keys = as_keys(partitions)
+        self.assignment |= keys
         with self._kept_failure():
-            self._task.open(found)
+            self._task.open(keys)
             if self.seeks:
-                wanted = [TopicPartition(*one, self.seeks.get(one, _NO_OFFSET)) for one in sorted(found)]
+                wanted = [TopicPartition(*one, self.seeks.get(one, _NO_OFFSET)) for one in sorted(keys)]
                 consumer.assign(wanted)
                 self._offsets |= self.seeks
                 self.seeks.clear()

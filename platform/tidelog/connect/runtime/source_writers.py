@@ -71,12 +71,12 @@ class PlainWriter:
         after = self._append(self._offsets_topic, _offset_table(offsets)) if offsets else None
 
         def write() -> list[int]:
-            found = [-1] * len(records)
+            record_offsets = [-1] * len(records)
             for places, chosen, append in appends:
-                _spread(found, places, chosen, append.run())
+                _spread(record_offsets, places, chosen, append.run())
             if after is not None:
                 after.run()
-            return found
+            return record_offsets
 
         return write
 
@@ -117,7 +117,7 @@ class TransactionalWriter:
         return partial(self._write, records, offsets)
 
     def _write(self, records: Sequence[RawRecord], offsets: Rows) -> list[int]:
-        found = [-1] * len(records)
+        record_offsets = [-1] * len(records)
         staged: dict[str, tuple[Sequence[int], I32]] = {}
         self._turn += 1
         self._manager.begin()
@@ -134,8 +134,8 @@ class TransactionalWriter:
             raise
         committed = self._commit()
         for topic, (rows, chosen) in staged.items():
-            _spread(found, rows, chosen, committed.get(topic, {}))
-        return found
+            _spread(record_offsets, rows, chosen, committed.get(topic, {}))
+        return record_offsets
 
     def _commit(self) -> Mapping[str, Ranges]:
         """Commit, for as long as the store gives no answer: only then it is known what became of the batch."""
@@ -199,12 +199,12 @@ def _offset_table(offsets: Rows) -> pa.Table:
     return pa.table({"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())})
 
 
-def _spread(found: list[int], places: Sequence[int], chosen: I32, ranges: Ranges) -> None:
+def _spread(record_offsets: list[int], places: Sequence[int], chosen: I32, ranges: Ranges) -> None:
     """The offset of each record: those of a partition follow each other."""
     following = {partition: first for partition, (first, _) in ranges.items()}
     for place, partition in zip(places, chosen.tolist(), strict=True):
         if partition in following:
-            found[place] = following[partition]
+            record_offsets[place] = following[partition]
             following[partition] += 1
 
 

@@ -38,15 +38,15 @@ class OffsetState:
         """Take the next record of its partition. Records of other forms are passed over."""
         try:
             named = json.loads(key or b"")
-            found = None if value is None else json.loads(value)
+            source_offset = None if value is None else json.loads(value)
         except (ValueError, RecursionError):
             return
         if not (isinstance(named, list) and len(named) == 2 and isinstance(named[1], dict)):
             return
         of_connector = self.offsets.setdefault(str(named[0]), {})
-        if isinstance(found, dict):
-            of_connector[canonical(named[1])] = (named[1], found)
-        elif found is None:
+        if isinstance(source_offset, dict):
+            of_connector[canonical(named[1])] = (named[1], source_offset)
+        elif source_offset is None:
             of_connector.pop(canonical(named[1]), None)
 
     def of(self, connector: str) -> list[tuple[SourceObject, SourceObject]]:

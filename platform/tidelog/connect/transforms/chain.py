@@ -64,10 +64,10 @@ def chain_of(config: Mapping[str, str]) -> tuple[ChainedTransform, ...]:
 def apply_chain(chain: Sequence[ChainedTransform], record: R) -> R | None:
     """The record behind all transformations, None where one of them drops it."""
     for transform in chain:
-        found = transform.apply(record)
-        if found is None:
+        transformed = transform.apply(record)
+        if transformed is None:
             return None
-        record = found
+        record = transformed
     return record
 
 
@@ -81,7 +81,7 @@ def chain_keys(config: Mapping[str, str]) -> list[ConfigKey]:
     aliases = _aliases(config, "transforms")
     for alias in aliases:
         prefix, group = f"transforms.{alias}.", f"{_TRANSFORMS}: {alias}"
-        found = TRANSFORMATIONS.get((config.get(f"{prefix}type") or "").strip())
+        transformation = TRANSFORMATIONS.get((config.get(f"{prefix}type") or "").strip())
         keys += [
             ConfigKey(f"{prefix}type", ConfigKind.CLASS, REQUIRED, Importance.HIGH,
                       f"Class for the '{alias}' transformation.", group, validator=one_of(*TRANSFORMATIONS)),
@@ -90,7 +90,7 @@ def chain_keys(config: Mapping[str, str]) -> list[ConfigKey]:
             ConfigKey(f"{prefix}negate", ConfigKind.BOOLEAN, False, Importance.MEDIUM,
                       "Whether the configured predicate should be negated.", group),
         ]  # fmt: skip
-        keys += _own_keys(found and found[0], prefix, group)
+        keys += _own_keys(transformation and transformation[0], prefix, group)
     for alias in _aliases(config, "predicates"):
         prefix, group = f"predicates.{alias}.", f"{_PREDICATES}: {alias}"
         plugin = PREDICATES.get((config.get(f"{prefix}type") or "").strip())

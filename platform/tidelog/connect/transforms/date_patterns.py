@@ -77,10 +77,10 @@ class DatePattern:
 
     def parse(self, text: str) -> int:
         """Read an instant, as ms since 1970. Raises `ValueError` where the text does not match."""
-        found = self._regex.match(text)
-        if found is None:
+        match = self._regex.match(text)
+        if match is None:
             raise ValueError(f"{text!r} does not match the pattern {self.pattern!r}.")
-        fields = [(self._names[index], value) for index, value in enumerate(found.groups())]
+        fields = [(self._names[index], value) for index, value in enumerate(match.groups())]
         try:
             return self._instant(fields)
         except OverflowError:
@@ -132,20 +132,20 @@ def _parts_of(pattern: str) -> list[_Part]:
     parts: list[_Part] = []
     position = 0
     while position < len(pattern):
-        found = _TOKEN.match(pattern, position)
-        if found is None:
+        token = _TOKEN.match(pattern, position)
+        if token is None:
             raise ValueError(f"Unterminated quote in the pattern {pattern!r}.")
-        if found[1] is not None:
-            parts.append(_Part("", 0, found[1].replace("''", "'") or "'"))
-        elif found[3] is not None:
-            parts.append(_Part("", 0, found[3]))
-        elif found[2] not in _LETTERS:
-            raise ValueError(f"Illegal pattern character {found[2]!r} in {pattern!r}.")
-        elif found[2] == "X" and len(found[0]) > 3:
-            raise ValueError(f"Invalid ISO 8601 format: {found[0]!r} in {pattern!r}; X takes up to three.")
+        if token[1] is not None:
+            parts.append(_Part("", 0, token[1].replace("''", "'") or "'"))
+        elif token[3] is not None:
+            parts.append(_Part("", 0, token[3]))
+        elif token[2] not in _LETTERS:
+            raise ValueError(f"Illegal pattern character {token[2]!r} in {pattern!r}.")
+        elif token[2] == "X" and len(token[0]) > 3:
+            raise ValueError(f"Invalid ISO 8601 format: {token[0]!r} in {pattern!r}; X takes up to three.")
         else:
-            parts.append(_Part(found[2], len(found[0])))
-        position = found.end()
+            parts.append(_Part(token[2], len(token[0])))
+        position = token.end()
     return parts
 
 

@@ -57,14 +57,14 @@ class InsertField:
         timestamp: Any = record.timestamp_ms
         if schema is not None and timestamp is not None:
             timestamp = moment_of(timestamp)
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             "topic": record.topic, "partition": record.partition, "timestamp": timestamp, "static": self._static_value,
         }  # fmt: skip
         if "offset" in self._names:
             if not isinstance(record, SinkRecord):
                 raise DataError("Only SinkRecord supported for [field insertion] of offset.field: a source has none.")
-            found["offset"] = record.offset
-        fields |= {self._names[kind]: one for kind, one in found.items() if kind in self._names and one is not None}
+            values["offset"] = record.offset
+        fields |= {self._names[kind]: one for kind, one in values.items() if kind in self._names and one is not None}
         return self._side.put(record, None if schema is None else self._schema(schema), fields)
 
 
@@ -184,11 +184,11 @@ class ValueToKey:
         self._schema = cached(self._key_schema)
 
     def _key_schema(self, schema: ConnectSchema) -> ConnectSchema:
-        found = {name: schema.field_named(name) for name in self._fields}
-        missing = [name for name, field in found.items() if field is None]
+        fields = {name: schema.field_named(name) for name in self._fields}
+        missing = [name for name, field in fields.items() if field is None]
         if missing:
             raise DataError(f"Field does not exist: {missing[0]}. Correct `fields`, or insert the field before.")
-        return struct_of({name: field.schema for name, field in found.items() if field is not None})
+        return struct_of({name: field.schema for name, field in fields.items() if field is not None})
 
     def apply(self, record: R, /) -> R | None:
         """Make the key. Raises `DataError` for a value that is null or lacks one of the fields."""
@@ -238,11 +238,11 @@ class Flatten:
         self, schema: ConnectSchema, struct: Mapping[str, Any], prefix: str, flat: dict[str, Any]
     ) -> None:
         for field in schema.fields:
-            found = field_of(struct, field, with_default=True)
+            field_value = field_of(struct, field, with_default=True)
             if field.schema.type is not SchemaType.STRUCT:
-                flat[self._name(prefix, field.name)] = found
-            elif found is not None:
-                self._flatten_struct(field.schema, found, self._name(prefix, field.name), flat)
+                flat[self._name(prefix, field.name)] = field_value
+            elif field_value is not None:
+                self._flatten_struct(field.schema, field_value, self._name(prefix, field.name), flat)
 
     def _flat_schema(self, schema: ConnectSchema) -> ConnectSchema:
         fields: list[SchemaField] = []

@@ -67,22 +67,22 @@ class HeaderFrom:
         schema, value = self._side.of(record)
         purpose = f"header {'move' if self._move else 'copy'}"
         if schema is None:
-            found = dict(require_map(value, purpose))
-            added = [ConnectHeader(header, found.get(name)) for name, header in self._named]
+            fields = dict(require_map(value, purpose))
+            added = [ConnectHeader(header, fields.get(name)) for name, header in self._named]
         else:
             struct = require_struct(schema, value, purpose)
-            found = {one.name: field_of(struct, one, with_default=self._replace_null) for one in schema.fields}
-            added = [self._header(schema, name, header, found) for name, header in self._named]
+            fields = {one.name: field_of(struct, one, with_default=self._replace_null) for one in schema.fields}
+            added = [self._header(schema, name, header, fields) for name, header in self._named]
         if self._move:
-            kept = {name: one for name, one in found.items() if name not in self._fields}
+            kept = {name: one for name, one in fields.items() if name not in self._fields}
             record = self._side.put(record, None if schema is None else self._schema(schema), kept)
         return record.but(headers=(*record.headers, *added))
 
-    def _header(self, schema: ConnectSchema, name: str, header: str, found: dict[str, Any]) -> ConnectHeader:
+    def _header(self, schema: ConnectSchema, name: str, header: str, fields: dict[str, Any]) -> ConnectHeader:
         field = schema.field_named(name)
         if field is None:
             raise DataError(f"Field does not exist: {name}. Correct `fields`, or insert the field before.")
-        return ConnectHeader(header, found[name], field.schema)
+        return ConnectHeader(header, fields[name], field.schema)
 
 
 class InsertHeader:
@@ -121,10 +121,10 @@ def parsed_literal(text: str) -> tuple[Any, ConnectSchema | None]:
             return _moment(pattern.parse(trimmed.replace("+0000", "Z")), schema)
     if trimmed[:1] in ("[", "{", '"'):
         try:
-            found = orjson.loads(trimmed)
+            value = orjson.loads(trimmed)
         except orjson.JSONDecodeError:
             return text, STRING
-        return (found, STRING) if isinstance(found, str) else (found, None)
+        return (value, STRING) if isinstance(value, str) else (value, None)
     return text, STRING
 
 

@@ -87,13 +87,13 @@ class EnvelopeField:
             if block is None:
                 return None
             within, optional = block.schema, block.schema.optional
-        found = within.field_named(self.field) if within is not None else None
-        if found is None:
+        field = within.field_named(self.field) if within is not None else None
+        if field is None:
             where = self.block or "the envelope"
             raise DataError(
                 f"Unexpected field name: {self.field}: {where} has none. Correct add.fields and add.headers."
             )
-        return found.schema.as_optional() if optional else found.schema
+        return field.schema.as_optional() if optional else field.schema
 
     def value_in(self, envelope: Any) -> Any:
         """Its value; None where its block is null."""
@@ -191,10 +191,10 @@ class NewRecordState:
         if not isinstance(names, (list, tuple)):
             return record
         sides = (RecordSide.KEY, RecordSide.VALUE) if self.drop_from_key else (RecordSide.VALUE,)
-        found: R | None = record
+        transformed: R | None = record
         for side in sides:
             schema, value = side.of(record)
-            if found is None or value is None or schema is None or schema.type is not SchemaType.STRUCT:
+            if transformed is None or value is None or schema is None or schema.type is not SchemaType.STRUCT:
                 continue
             leave = [
                 one.name
@@ -202,5 +202,5 @@ class NewRecordState:
                 if one.name in names and (one.schema.optional or not self.drop_compatibly)
             ]
             if leave:
-                found = ReplaceField(side, leave, replace_null=False).apply(found)
-        return found
+                transformed = ReplaceField(side, leave, replace_null=False).apply(transformed)
+        return transformed

@@ -25,8 +25,8 @@ def java_pattern(text: str) -> re.Pattern[str]:
 def java_replacement(text: str, pattern: re.Pattern[str]) -> str:
     """A replacement of Java's, with `$1` and `${name}`, as one for `pattern.sub`. Raises `ValueError`."""
 
-    def as_python(found: re.Match[str]) -> str:
-        escaped, name, number = found[1], found[2], found[3]
+    def as_python(match: re.Match[str]) -> str:
+        escaped, name, number = match[1], match[2], match[3]
         if escaped is not None:
             return "\\\\" if escaped == "\\" else escaped
         if name is not None and name in pattern.groupindex:
@@ -36,7 +36,7 @@ def java_replacement(text: str, pattern: re.Pattern[str]) -> str:
             while digits < len(number) and int(number[: digits + 1]) <= pattern.groups:
                 digits += 1
             return rf"\g<{number[:digits]}>{number[digits:]}"
-        raise ValueError(f"Illegal group reference {found[0]!r} in the replacement {text!r}: there is no such group.")
+        raise ValueError(f"Illegal group reference {match[0]!r} in the replacement {text!r}: there is no such group.")
 
     return _REFERENCE.sub(as_python, text)
 

@@ -72,10 +72,10 @@ class TimestampConverter:
 
     def _converted_schema(self, schema: ConnectSchema) -> ConnectSchema:
         fields = tuple(
-            SchemaField(one.name, replace(_SCHEMAS[self._target], optional=one.schema.optional))
-            if one.name == self._field
-            else one
-            for one in schema.fields
+            SchemaField(field.name, replace(_SCHEMAS[self._target], optional=field.schema.optional))
+            if field.name == self._field
+            else field
+            for field in schema.fields
         )
         default = None if schema.default is None else self._converted_struct(schema, schema.default)
         return replace(basics_of(schema, fields), optional=schema.optional, default=default)

@@ -65,10 +65,10 @@ class Cast:
 
     def _cast_fields(self, schema: ConnectSchema, struct: Mapping[str, Any]) -> dict[str, Any]:
         fields: dict[str, Any] = {}
-        for one in schema.fields:
-            found = field_of(struct, one, with_default=self._replace_null)
-            target = self._casts.get(one.name)
-            fields[one.name] = found if target is None else cast_value(one.schema, found, target)
+        for field in schema.fields:
+            found = field_of(struct, field, with_default=self._replace_null)
+            target = self._casts.get(field.name)
+            fields[field.name] = found if target is None else cast_value(field.schema, found, target)
         return fields
 
     def _cast_schema(self, schema: ConnectSchema) -> ConnectSchema:
@@ -80,10 +80,10 @@ class Cast:
                 self._whole, schema.optional, name, schema.version if name else None, schema.doc, default, parameters
             )
         fields = tuple(
-            SchemaField(one.name, _cast_field_schema(one.schema, self._casts[one.name]))
-            if one.name in self._casts
-            else one
-            for one in schema.fields
+            SchemaField(field.name, _cast_field_schema(field.schema, self._casts[field.name]))
+            if field.name in self._casts
+            else field
+            for field in schema.fields
         )
         default = None if schema.default is None else self._cast_fields(schema, schema.default)
         return replace(basics_of(schema, fields), optional=schema.optional, default=default)

@@ -67,13 +67,13 @@ class JsonLinesReader:
 
     def read(self, most: int) -> list[FileRecord]:
         """Return the next values."""
-        found: list[FileRecord] = []
-        while len(found) < most:
-            lines = self._lines.lines(most - len(found))
-            found += [_json(line) for line in lines if line.data.strip()]
+        records: list[FileRecord] = []
+        while len(records) < most:
+            lines = self._lines.lines(most - len(records))
+            records += [_json(line) for line in lines if line.data.strip()]
             if not lines:
                 break
-        return found
+        return records
 
 
 def _json(line: FileLine) -> FileRecord:
@@ -164,13 +164,13 @@ class ParquetReader:
                     f"{self._path} is no Parquet file: {error}. Move it away; rename only whole files into the folder."
                 ) from error
             self._rows = self._all_rows(self._file, self._position)
-        found: list[FileRecord] = []
+        records: list[FileRecord] = []
         for row in self._rows:
             self._position += 1
-            found.append(FileRecord(self._position, dict(row), self._schema))
-            if len(found) == most:
+            records.append(FileRecord(self._position, dict(row), self._schema))
+            if len(records) == most:
                 break
-        return found
+        return records
 
     @staticmethod
     def _all_rows(file: Any, skip: int) -> Iterator[Mapping[str, Any]]:

@@ -130,10 +130,10 @@ class FolderSourceTask(SourceTask):
 
     def _read(self, name: str, size: int) -> list[SourceRecord]:
         reader = self._readers.get(name) or self._opened(name)
-        found = reader.read(self._values["batch.size"])
-        if len(found) < self._values["batch.size"]:
+        records = reader.read(self._values["batch.size"])
+        if len(records) < self._values["batch.size"]:
             self._read_sizes[name] = size
-        kept = self._good(name, found)
+        kept = self._good(name, records)
         if self._cleanup.takes_whole and name in self._read_sizes:  # and did not halt
             self._ending.setdefault(name, None)
         return kept
@@ -155,17 +155,17 @@ class FolderSourceTask(SourceTask):
             if zlib.crc32(name.encode()) % self._of != self._number or not self._pattern.fullmatch(path.name):
                 continue
             try:
-                found = path.stat()
+                stat = path.stat()
             except FileNotFoundError:  # moved away since it was listed
                 continue
             if not path.is_file() or name in self._ending or self._cleanup.owns(path):
                 continue
-            if self._values["file.minimum.age.ms"] and found.st_mtime_ns > oldest_ns:
+            if self._values["file.minimum.age.ms"] and stat.st_mtime_ns > oldest_ns:
                 continue
             unread = self._read_sizes.get(name, -1 if self._cleanup.takes_whole else 0)  # an empty file is cleaned up
-            if found.st_size != unread:
-                self._modified.setdefault(name, found.st_mtime_ns)
-                yield name, found.st_size
+            if stat.st_size != unread:
+                self._modified.setdefault(name, stat.st_mtime_ns)
+                yield name, stat.st_size
 
     def _opened(self, name: str) -> RecordReader:
         while len(self._readers) >= _OPEN_FILES:
@@ -183,12 +183,12 @@ class FolderSourceTask(SourceTask):
         """Whether a file is another one of the same name than that which was read."""
         return self._cleanup.takes_whole and int(stored.get("modified", self._modified[name])) != self._modified[name]
 
-    def _good(self, name: str, found: Sequence[FileRecord]) -> list[SourceRecord]:
+    def _good(self, name: str, records: Sequence[FileRecord]) -> list[SourceRecord]:
         """The records that are of the format; those before one that halts the task are delivered before it fails."""
         kept: list[SourceRecord] = []
-        for one in found:
-            if one.failure:
-                error = refused(self._folder / name, one)
+        for record in records:
+            if record.failure:
+                error = refused(self._folder / name, record)
                 if self._values["halt.on.error"]:
                     if not kept:
                         raise error
@@ -200,8 +200,8 @@ class FolderSourceTask(SourceTask):
                     return kept
                 _LOG.warning("Left out: %s", error)
             else:
-                kept.append(self._record(name, one))
-            self._positions[name] = one.position
+                kept.append(self._record(name, record))
+            self._positions[name] = record.position
         return kept
 
     def _record(self, name: str, record: FileRecord) -> SourceRecord:

@@ -67,19 +67,19 @@ class LineReader:
 
         Raises `ConnectError` for a file shorter than the position: it isn't the file that was read before.
         """
-        found = self._lines(most)
-        if self._whole and len(found) < most and self._rest:
+        lines = self._lines(most)
+        if self._whole and len(lines) < most and self._rest:
             self._position += len(self._rest)
-            found.append(FileLine(self._rest.removesuffix(b"\r"), self._position))
+            lines.append(FileLine(self._rest.removesuffix(b"\r"), self._position))
             self._rest = b""
-        return found
+        return lines
 
     def _lines(self, most: int) -> list[FileLine]:
-        found = [*self._take(most)]
-        if len(found) == most:
-            return found
+        lines = [*self._take(most)]
+        if len(lines) == most:
+            return lines
         if self._compressed:
-            return found + self._unzipped_lines(most - len(found))
+            return lines + self._unzipped_lines(most - len(lines))
         try:
             with self._path.open("rb") as file:
                 size = file.seek(0, 2)
@@ -89,18 +89,18 @@ class LineReader:
                         "Give the new file another name, or reset the connector's offsets."
                     )
                 file.seek(self._position + len(self._rest))
-                while len(found) < most:
+                while len(lines) < most:
                     chunk = file.read(CHUNK_BYTES)
                     self._rest += chunk
-                    found += self._take(most - len(found))
+                    lines += self._take(most - len(lines))
                     if not chunk:
                         break
         except FileNotFoundError:
             return []
-        return found
+        return lines
 
     def _unzipped_lines(self, most: int) -> list[FileLine]:
-        found: list[FileLine] = []
+        lines: list[FileLine] = []
         try:
             if self._unzipped is None:
                 self._unzipped = gzip.open(self._path, "rb")  # noqa: SIM115 - open until its end
@@ -110,21 +110,21 @@ class LineReader:
                         f"{self._path} holds less than the {start} bytes that were read: it was replaced. Give the new"
                         " file another name, or reset the connector's offsets."
                     )
-            while len(found) < most:
+            while len(lines) < most:
                 chunk = self._unzipped.read(CHUNK_BYTES)
                 self._rest += chunk
-                found += self._take(most - len(found))
+                lines += self._take(most - len(lines))
                 if not chunk:
                     self._close()
                     break
         except FileNotFoundError:
-            return found
+            return lines
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             self._close()
             raise ConnectError(
                 f"{self._path} is no whole file of gzip: {error}. Rename only whole files into the folder."
             ) from error
-        return found
+        return lines
 
     def _close(self) -> None:
         if self._unzipped is not None:
@@ -156,8 +156,8 @@ class FileStreamSourceTask(SourceTask):
 
     def poll(self) -> Sequence[SourceRecord]:
         """Return the next lines."""
-        found = self._reader.lines(self._batch)
-        if not found:
+        lines = self._reader.lines(self._batch)
+        if not lines:
             self._context.wait(IDLE_SECONDS)
         return [
             SourceRecord(
@@ -167,7 +167,7 @@ class FileStreamSourceTask(SourceTask):
                 source_partition=self._partition,
                 source_offset={_POSITION: line.end},
             )
-            for line in found
+            for line in lines
         ]
 
 

@@ -37,13 +37,13 @@ class RowOffset:
 
     def stored(self) -> dict[str, Any]:
         """The offset in Confluent's form."""
-        found: dict[str, Any] = {}
+        offset: dict[str, Any] = {}
         if self.number is not None:
-            found[_INCREMENTING] = self.number
+            offset[_INCREMENTING] = self.number
         if self.moment is not None:
-            found[_TIMESTAMP] = (self.moment - _EPOCH) // timedelta(milliseconds=1)
-            found[_NANOS] = self.moment.microsecond * 1000
-        return found
+            offset[_TIMESTAMP] = (self.moment - _EPOCH) // timedelta(milliseconds=1)
+            offset[_NANOS] = self.moment.microsecond * 1000
+        return offset
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _bound(moment: datetime, column: Any, zone: tzinfo) -> Any:
 
 
 def chosen_tables(
-    found: Sequence[tuple[str | None, str]],
+    tables: Sequence[tuple[str | None, str]],
     include: Sequence[str],
     exclude: Sequence[str],
     same: Callable[[str, str], bool] = operator.eq,
@@ -137,6 +137,6 @@ def chosen_tables(
         return any(same(one, name) for one in (table[1], f"{table[0]}.{table[1]}") for name in names)
 
     return sorted(
-        (table for table in found if (named(table, include) if include else not named(table, exclude))),
+        (table for table in tables if (named(table, include) if include else not named(table, exclude))),
         key=lambda table: (table[0] or "", table[1]),
     )

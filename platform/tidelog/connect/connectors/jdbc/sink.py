@@ -56,12 +56,12 @@ class JdbcSinkTask(SinkTask):
         table = self._offsets
         with self._engine.connect() as connection:
             for topic, partition in partitions:
-                found = connection.execute(
+                next_offset = connection.execute(
                     sa.select(table.c.next_offset).where(self._offset_row(table, (topic, partition)))
                 ).scalar()
-                if found is not None:
-                    self._next[topic, partition] = found
-                    self._context.seek((topic, partition), found)
+                if next_offset is not None:
+                    self._next[topic, partition] = next_offset
+                    self._context.seek((topic, partition), next_offset)
 
     def close(self, partitions: Collection[Partition]) -> None:
         """Forget the partitions' offsets."""

@@ -81,12 +81,12 @@ class JdbcSourceTask(SourceTask):
             if polled.rows is None and polled.due_s > now_s:
                 continue
             try:
-                found = self._batch(polled)
+                batch = self._batch(polled)
             except sa.exc.DBAPIError as error:
                 self._close(polled)
                 raise failure_of(error, f"to read {polled.topic}") from error
-            if found:
-                return found
+            if batch:
+                return batch
         waiting = min((polled.due_s - self._clock.elapsed_s() for polled in self._polled), default=_WAIT_S)
         self._context.wait(min(max(waiting, 0.0), _WAIT_S))
         return []
@@ -101,14 +101,14 @@ class JdbcSourceTask(SourceTask):
     def _batch(self, polled: _Polled) -> list[SourceRecord]:
         if polled.rows is None:
             polled.rows = self._rows(polled)
-        found: list[SourceRecord] = []
+        batch: list[SourceRecord] = []
         for record in polled.rows:
-            found.append(record)
-            if len(found) == self._values["batch.max.rows"]:
-                return found
+            batch.append(record)
+            if len(batch) == self._values["batch.max.rows"]:
+                return batch
         self._close(polled)
         polled.due_s = self._clock.elapsed_s() + self._values["poll.interval.ms"] / 1000
-        return found
+        return batch
 
     def _close(self, polled: _Polled) -> None:
         polled.rows = None
@@ -139,13 +139,13 @@ class JdbcSourceTask(SourceTask):
         names = [column[0] for column in description]
         parts = result.partitions()
         first: Sequence[Any] = next(parts, [])
-        found = row_schemas(first, description, self._zone)
-        fields = tuple(SchemaField(name, schema) for name, (schema, _) in zip(names, found, strict=True))
+        column_types = row_schemas(first, description, self._zone)
+        fields = tuple(SchemaField(name, schema) for name, (schema, _) in zip(names, column_types, strict=True))
         schema = ConnectSchema(SchemaType.STRUCT, fields=fields)
         rows = chain(first, chain.from_iterable(parts))
         mapped = (dict(zip(names, row, strict=True)) for row in rows)
         for row, offset in polled.new_rows.offsets(mapped, polled.offset):
-            values = {name: read(row[name]) for name, (_, read) in zip(names, found, strict=True)}
+            values = {name: read(row[name]) for name, (_, read) in zip(names, column_types, strict=True)}
             yield self._record(polled, values, schema, offset)
 
     def _record(
@@ -180,10 +180,10 @@ class JdbcSourceTask(SourceTask):
                 "Make one of them NOT NULL, or set validate.non.null=false."
             )
         dialect = self._engine.dialect.name
-        found = [(one, *column_schema(one.type, dialect, mapping, self._zone)) for one in table.columns]
+        columns = [(one, *column_schema(one.type, dialect, mapping, self._zone)) for one in table.columns]
         # Plain texts: SQLAlchemy's names are of a class of their own, which JSON does not take.
         fields = tuple(
-            SchemaField(str(one.name), kind.as_optional() if one.nullable else kind) for one, kind, _ in found
+            SchemaField(str(one.name), kind.as_optional() if one.nullable else kind) for one, kind, _ in columns
         )
         partition = {"protocol": "1", "table": _joined(name)}
         return _Polled(
@@ -193,7 +193,7 @@ class JdbcSourceTask(SourceTask):
             NewRows(tuple(times), number, self._zone),
             self._stored(partition, timed=bool(times)),
             ConnectSchema(SchemaType.STRUCT, name=name[1], fields=fields),
-            [read for _, _, read in found],
+            [read for _, _, read in columns],
         )
 
     def _query(self) -> _Polled:
@@ -236,10 +236,10 @@ class JdbcSourceTask(SourceTask):
 
     def _column(self, table: sa.Table, name: str) -> sa.Column[Any]:
         same = same_names(self._values)
-        found = next((one for one in table.columns if same(one.name, name)), None)
-        if found is None:
+        column = next((one for one in table.columns if same(one.name, name)), None)
+        if column is None:
             raise ConnectError(f"{table.name} has no column {name!r}, which the mode needs. Correct the column's key.")
-        return found
+        return column
 
 
 def _mappings(result: Any) -> Iterator[Mapping[str, Any]]:
@@ -332,13 +332,13 @@ class JdbcSource(SourceConnector):
         try:
             while not self._stopping.wait(values["table.poll.interval.ms"] / 1000):
                 try:
-                    found = _chosen(engine, values)
+                    tables = _chosen(engine, values)
                 except sa.exc.DBAPIError as error:
                     logger.warning("Tables are listed again later: error=%s", error.orig)
                     continue
-                if found and found != self._tables:
-                    logger.info("Other tables than before: tables=%d before=%d", len(found), len(self._tables))
-                    self._tables = found
+                if tables and tables != self._tables:
+                    logger.info("Other tables than before: tables=%d before=%d", len(tables), len(self._tables))
+                    self._tables = tables
                     context.request_task_reconfiguration()
         finally:
             engine.dispose()

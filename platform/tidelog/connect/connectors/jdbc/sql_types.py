@@ -119,14 +119,14 @@ def row_schemas(
 
     `zone`: of times without one.
     """
-    found: list[tuple[ConnectSchema, Reader]] = []
+    column_types: list[tuple[ConnectSchema, Reader]] = []
     for index, column in enumerate(description):
         kind = _POSTGRES.get(column[1]) if isinstance(column[1], int) else None
         if kind is None:
             kind = next((_of_value(row[index]) for row in rows if row[index] is not None), (STRING, _text))
         reads = _moments(zone) if kind[0].name == TIMESTAMP else kind[1]
-        found.append((kind[0].as_optional(), reads))
-    return found
+        column_types.append((kind[0].as_optional(), reads))
+    return column_types
 
 
 def _of_value(value: Any) -> tuple[ConnectSchema, Reader]:

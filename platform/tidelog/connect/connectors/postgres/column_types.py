@@ -110,19 +110,19 @@ class CellReader:
 _Maker = Callable[[int, TypeModes], CellReader]
 
 
-def reader_of(found: PostgresType, typmod: int, modes: TypeModes) -> CellReader | None:
+def reader_of(column_type: PostgresType, typmod: int, modes: TypeModes) -> CellReader | None:
     """How to read a column of a type; None leaves the column out, as Debezium does for types that it does not know."""
-    while found.base is not None:
-        found, typmod = found.base, found.base_typmod if found.base_typmod >= 0 else typmod
-    if found.element is not None:
-        return _array(found.element, typmod, modes)
-    if found.kind == "e":
-        schema = _semantic("io.debezium.data.Enum", parameters={"allowed": ",".join(found.labels)})
+    while column_type.base is not None:
+        column_type, typmod = column_type.base, column_type.base_typmod if column_type.base_typmod >= 0 else typmod
+    if column_type.element is not None:
+        return _array(column_type.element, typmod, modes)
+    if column_type.kind == "e":
+        schema = _semantic("io.debezium.data.Enum", parameters={"allowed": ",".join(column_type.labels)})
         return _with_unavailable(CellReader(schema, str, ""), modes)
-    maker = _MAKERS.get(found.name)
+    maker = _MAKERS.get(column_type.name)
     if maker is not None:
         return _with_unavailable(maker(typmod, modes), modes)
-    if found.kind in "rm":
+    if column_type.kind in "rm":
         return _with_unavailable(_TEXT, modes)
     return _with_unavailable(_unknown(modes), modes) if modes.include_unknown else None
 

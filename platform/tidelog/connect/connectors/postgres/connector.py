@@ -238,15 +238,16 @@ class PostgresConnector(SourceConnector):
         cls, config: RawConfig, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     ) -> bool:
         """Check offsets; to reset them removes the slot, so that the next copy and its stream are in one piece."""
-        found = settings.read_settings(config)
+        connector_settings = settings.read_settings(config)
         for partition, offset in offsets:
-            if partition != found.records.partition:
+            if partition != connector_settings.records.partition:
                 raise ConnectError(
-                    f"The connector has one source partition, {found.records.partition}, and no {dict(partition)}."
+                    f"The connector has one source partition, {connector_settings.records.partition}, and no"
+                    f" {dict(partition)}."
                 )
             read_offset(offset)
         if any(offset is None for _, offset in offsets):
-            database = Database(found)
+            database = Database(connector_settings)
             try:
                 database.drop_slot()
             finally:

@@ -335,10 +335,10 @@ def constant_of(expression: str | None) -> str | None:
         return expression[0]
     if expression.startswith("nextval("):
         return "0"
-    if found := _NUMBER.match(expression):
-        return found[1]
-    if found := _LITERAL.match(expression):
-        return found[1].replace("''", "'")
+    if match := _NUMBER.match(expression):
+        return match[1]
+    if match := _LITERAL.match(expression):
+        return match[1].replace("''", "'")
     return None
 
 

@@ -35,21 +35,21 @@ def _elements(text: str, at: int, element: Callable[[str], Any]) -> tuple[list[A
     at += 1
     values: list[Any] = []
     while True:
-        one = text[at : at + 1]
-        if one == "}":
+        character = text[at : at + 1]
+        if character == "}":
             return values, at + 1
-        if one == ",":
+        if character == ",":
             at += 1
-        elif one == "{":
+        elif character == "{":
             inner, at = _elements(text, at, element)
             values.append(inner)
-        elif found := _ELEMENT.match(text, at):
-            quoted, plain = found.groups()
+        elif match := _ELEMENT.match(text, at):
+            quoted, plain = match.groups()
             if quoted is not None:
                 values.append(element(_ESCAPED.sub(r"\1", quoted)))
             else:
                 values.append(None if plain == "NULL" else element(plain))
-            at = found.end()
+            at = match.end()
         else:
             raise _malformed("array", text)
 
@@ -59,12 +59,12 @@ def hstore(text: str) -> dict[str, str | None]:
     pairs: dict[str, str | None] = {}
     at = 0
     while at < len(text):
-        found = _PAIR.match(text, at)
-        if found is None:
+        match = _PAIR.match(text, at)
+        if match is None:
             raise _malformed("hstore", text)
-        key, value = found.groups()
+        key, value = match.groups()
         pairs[_ESCAPED.sub(r"\1", key)] = None if value is None else _ESCAPED.sub(r"\1", value)
-        at = found.end()
+        at = match.end()
     return pairs
 
 

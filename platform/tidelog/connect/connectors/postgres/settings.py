@@ -62,11 +62,11 @@ def _patterns(name: str, value: Any) -> None:
 
 def _keys_of(text: str | None) -> list[tuple[str, tuple[str, ...]]]:
     """(pattern of tables, columns) of message.key.columns; the last colon is before the columns."""
-    found = []
+    keys = []
     for one in listed(text or "", ";"):
         pattern, _, columns = one.rpartition(":")
-        found.append((pattern.strip(), tuple(name.strip() for name in columns.split(","))))
-    return found
+        keys.append((pattern.strip(), tuple(name.strip() for name in columns.split(","))))
+    return keys
 
 
 def _key_columns(name: str, value: Any) -> None:
@@ -178,13 +178,13 @@ def _event_rows() -> tuple[_Row, ...]:
 
 def config_def() -> ConfigDef:
     """The connector's keys."""
-    found = ConfigDef()
+    definition = ConfigDef()
     groups = (("Postgres", _postgres_rows()), ("Replication", _replication_rows()), ("Events", _event_rows()))
     for group, rows in groups:
         for name, kind, default, importance, documentation, *validator in rows:
             checked = validator[0] if validator else None
-            found.define(name, kind, default, importance, documentation, group=group, validator=checked)
-    return found
+            definition.define(name, kind, default, importance, documentation, group=group, validator=checked)
+    return definition
 
 
 _EXCLUSIVE: Final = ("schema", "table", "column", "message.prefix")

@@ -28,19 +28,19 @@ def slot_health(lake: Lake, opened: Opened = Database) -> list[SlotHealth]:
     """
     connectors = own_connectors(lake)
     databases: dict[str, tuple[PostgresSettings, dict[str, str]]] = {}
-    found = []
+    health = []
     for name, config in ({} if connectors is None else connectors.configured()).items():
         if config.get("connector.class") not in _NAMES:
             continue
         try:
             settings = _settings(config)
         except ConnectError as error:
-            found.append(SlotHealth(config.get("slot.name", "debezium"), "", name, problem=str(error)))
+            health.append(SlotHealth(config.get("slot.name", "debezium"), "", name, problem=str(error)))
             continue
         databases.setdefault(settings.shown, (settings, {}))[1][settings.slot] = name
     for shown, (settings, slots) in databases.items():
-        found += _of_database(shown, settings, slots, opened)
-    return found
+        health += _of_database(shown, settings, slots, opened)
+    return health
 
 
 def _settings(config: Mapping[str, str]) -> PostgresSettings:

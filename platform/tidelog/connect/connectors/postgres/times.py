@@ -64,21 +64,21 @@ def days(text: str) -> int:
     """Days since 1970-01-01; years BC and after 9999 are counted in the same calendar."""
     if text in _INFINITY_DAYS:
         return _INFINITY_DAYS[text]
-    found = _DATE.match(text)
-    if found is None:
+    match = _DATE.match(text)
+    if match is None:
         raise _no_time(text)
-    year = 1 - int(found[1]) if found[4] else int(found[1])
+    year = 1 - int(match[1]) if match[4] else int(match[1])
     # Python's dates have the years 1 to 9999; 400 years have 146,097 days.
     cycles = 0 if 0 < year < 10_000 else (year - 2000) // 400
-    return date(year - 400 * cycles, int(found[2]), int(found[3])).toordinal() - _DAYS_BEFORE_1970 + cycles * 146_097
+    return date(year - 400 * cycles, int(match[2]), int(match[3])).toordinal() - _DAYS_BEFORE_1970 + cycles * 146_097
 
 
 def day_us(text: str) -> int:
     """Microseconds after midnight; 24:00:00 is the end of the day."""
-    found = _TIME.match(text)
-    if found is None:
+    match = _TIME.match(text)
+    if match is None:
         raise _no_time(text)
-    hours, minutes, seconds, fraction, _ = found.groups()
+    hours, minutes, seconds, fraction, _ = match.groups()
     return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1_000_000 + fraction_us(fraction)
 
 
@@ -93,10 +93,10 @@ def timestamp_us(text: str) -> int:
         )
     if text in _INFINITY_MS:
         return _INFINITY_MS[text]
-    found = _TIMESTAMP.match(text)
-    if found is None:
+    match = _TIMESTAMP.match(text)
+    if match is None:
         raise _no_time(text)
-    day, hours, minutes, seconds, fraction, _, before_christ = found.groups()
+    day, hours, minutes, seconds, fraction, _, before_christ = match.groups()
     whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
     return days(day + (before_christ or "")) * _DAY_US + whole * 1_000_000 + fraction_us(fraction)
 
@@ -127,10 +127,10 @@ def zoned_timestamp_reader(precision: int) -> TimeReader:
 
 
 def _us_in_utc(text: str) -> int:
-    found = _TIMESTAMP.match(text)
-    if found is None:
+    match = _TIMESTAMP.match(text)
+    if match is None:
         raise _no_time(text)
-    return timestamp_us(text) - _offset_us(found[6])
+    return timestamp_us(text) - _offset_us(match[6])
 
 
 def _offset_us(offset: str | None) -> int:
@@ -151,10 +151,10 @@ def iso_date(day: int) -> str:
     """Days since 1970 as ISO 8601, with a sign where the year has more or fewer than four digits."""
     ordinal = day + _DAYS_BEFORE_1970
     cycles = 0 if 1 <= ordinal <= date.max.toordinal() else (ordinal - date(2000, 1, 1).toordinal()) // 146_097
-    found = date.fromordinal(ordinal - cycles * 146_097)
-    year = found.year + 400 * cycles
+    calendar_day = date.fromordinal(ordinal - cycles * 146_097)
+    year = calendar_day.year + 400 * cycles
     shown = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+05d}"
-    return f"{shown}-{found.month:02d}-{found.day:02d}"
+    return f"{shown}-{calendar_day.month:02d}-{calendar_day.day:02d}"
 
 
 def iso_time(micros: int) -> str:
@@ -165,11 +165,11 @@ def iso_time(micros: int) -> str:
 
 def zoned_time(text: str) -> str:
     """A time with a time zone in the form of Debezium's `ZonedTime`: ISO 8601 in UTC."""
-    found = _TIME.match(text)
-    if found is None:
+    match = _TIME.match(text)
+    if match is None:
         raise _no_time(text)
-    micros = (day_us(text) - _offset_us(found[5])) % _DAY_US
-    if found[1] == "24" and not _offset_us(found[5]):
+    micros = (day_us(text) - _offset_us(match[5])) % _DAY_US
+    if match[1] == "24" and not _offset_us(match[5]):
         return "24:00:00Z"
     seconds, fraction = divmod(micros, 1_000_000)
     digits = f".{fraction:06d}".rstrip("0") if fraction else ""

@@ -57,21 +57,21 @@ def write_records(records: DataFrame, job_text: str, rule: TableRule, txn: Delta
     converted = records.mapInArrow(rows_of(job_text), CONVERTED).persist()
     try:
         groups = converted.groupBy("location", "keys", "columns", "topic", "number")
-        found = groups.agg(F.max("next_offset").alias("next_offset")).collect()
-        for location in sorted({one.location for one in found if one.location}):
-            of_table = [one for one in found if one.location == location]
+        group_rows = groups.agg(F.max("next_offset").alias("next_offset")).collect()
+        for location in sorted({one.location for one in group_rows if one.location}):
+            of_table = [one for one in group_rows if one.location == location]
             packed = converted.where(F.col("location") == location).select("rows")
             _write_table(packed, location, of_table, rule, txn)
-        return {(one.topic, one.number): one.next_offset for one in found if not one.location}
+        return {(one.topic, one.number): one.next_offset for one in group_rows if not one.location}
     finally:
         converted.unpersist()
 
 
-def _write_table(packed: DataFrame, location: str, found: Sequence[Row], rule: TableRule, txn: DeltaTxn) -> None:
-    keys = {one["keys"] for one in found}
+def _write_table(packed: DataFrame, location: str, groups: Sequence[Row], rule: TableRule, txn: DeltaTxn) -> None:
+    keys = {one["keys"] for one in groups}
     if len(keys) > 1:
         raise ConnectError(f"Keys of {location} have different fields: {', '.join(sorted(keys))}. Set pk.fields.")
-    columns = merged_columns([one.columns for one in found])
+    columns = merged_columns([one.columns for one in groups])
     types = from_arrow_schema(with_own_columns(columns))
     rows = packed.mapInArrow(unpacked(columns.serialize().to_pybytes()), types)
     spark, address = packed.sparkSession, hadoop_address(location)

@@ -61,7 +61,7 @@ class RowMaker:
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch of the source's records, as `CONVERTED` has them."""
         behind: dict[tuple[str, int], int] = {}
-        found: dict[_Place, list[tuple[KeyedChange, int]]] = {}
+        changes_by_place: dict[_Place, list[tuple[KeyedChange, int]]] = {}
         for raw in raw_records(batch):
             partition = raw.partition or 0
             behind[raw.topic, partition] = max(raw.offset + 1, behind.get((raw.topic, partition), 0))
@@ -70,14 +70,14 @@ class RowMaker:
                 if record is not None:
                     change = self._change(record)
                     place = _Place(self._location(record.topic), (*change.key,), raw.topic, partition)
-                    found.setdefault(place, []).append((change, record.offset))
+                    changes_by_place.setdefault(place, []).append((change, record.offset))
             except RecordFailedError as failure:
                 self._give_up(raw, failure)
         made: list[dict[str, Any]] = [
             {"location": "", "topic": topic, "number": number, "next_offset": offset}
             for (topic, number), offset in behind.items()
         ]
-        for place, changes in found.items():
+        for place, changes in changes_by_place.items():
             kept = newest_of(changes) if self._values["merge"] else changes
             columns, rows = packed(kept)
             made.append(
@@ -147,10 +147,10 @@ def packed(changes: Sequence[tuple[KeyedChange, int]]) -> tuple[bytes, bytes]:
     return columns.serialize().to_pybytes(), sink.getvalue().to_pybytes()
 
 
-def merged_columns(found: Sequence[bytes]) -> pa.Schema:
+def merged_columns(packed_schemas: Sequence[bytes]) -> pa.Schema:
     """All columns of packed rows, each of a type that holds all values. Raises `DataError` where there is none."""
     try:
-        schemas = [pa.ipc.read_schema(pa.py_buffer(one)) for one in found]
+        schemas = [pa.ipc.read_schema(pa.py_buffer(one)) for one in packed_schemas]
         return pa.unify_schemas(schemas, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise DataError(
