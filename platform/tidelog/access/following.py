@@ -90,7 +90,7 @@ class AccessFollower:
                 began_s = self._clock.elapsed_s()
                 grew = self._look()
                 if grew is not None:
-                    tailing.looked(layout.ACCESS_TABLE, found=grew, took_s=self._clock.elapsed_s() - began_s)
+                    tailing.looked(layout.ACCESS_TABLE, grew=grew, took_s=self._clock.elapsed_s() - began_s)
 
     def _look(self) -> bool | None:
         """As `look_now`; None while the store gives no answer."""

@@ -235,7 +235,7 @@ class Lake:
         now_ms = self.clock.now_ms()
         facts = {} if replication_factor is None else {REPLICATION: str(replication_factor)}
         require_bytes(name, parsed)
-        found = self._subjects_schemas(parsed)
+        schemas = self._subjects_schemas(parsed)
         return lambda state: decide_create(
             state,
             name,
@@ -246,7 +246,7 @@ class Lake:
             table_id=table_id,
             now_ms=now_ms,
             most_partitions=lake.topic_max_partitions,
-            found=found,
+            schemas=schemas,
         )
 
     def _subjects_schemas(self, config: TopicConfig) -> list[WrittenSchema]:
@@ -320,7 +320,7 @@ class Lake:
 
         wanted = merged(self._state(name))
         require_bytes(name, wanted)
-        found = self._subjects_schemas(wanted) if any(key.startswith("value.") for key in changes) else []
+        schemas = self._subjects_schemas(wanted) if any(key.startswith("value.") for key in changes) else []
 
         def decide(state: TopicState) -> Outcome[None]:
             """Change what is there now, so that two changes at once both count."""
@@ -332,7 +332,7 @@ class Lake:
                 parsed.overrides,
                 table_properties(parsed, lake),
                 most_partitions=lake.topic_max_partitions,
-                found=[one for one in found if one.subject == parsed.value_schema_subject],
+                schemas=[one for one in schemas if one.subject == parsed.value_schema_subject],
             )
 
         return decide

@@ -107,23 +107,23 @@ def lake_store_options(options: Mapping[str, str]) -> StoreOptions:
         raise InvalidOptionError(str(e)) from None
 
 
-def unknown_options(options: Mapping[str, str], known: Iterable[FieldKey]) -> list[str]:
+def unknown_options(options: Mapping[str, str], keys: Iterable[FieldKey]) -> list[str]:
     """A warning for each option that neither side of Spark's Kafka connector, nor tidelog, nor Spark has a use for.
 
-    `known`: the options of both sides, as programs share them. The warning names the one that is nearest, where one is
+    `keys`: the options of both sides, as programs share them. The warning names the one that is nearest, where one is
     near: most often it is what was meant. Names that begin with `kafka.` are `ignored_settings`, those with `lake.` are
     refused by `lake_store_options`.
     """
-    names = {name.lower(): name for name in (*(key.name for key in known), *_SPARKS_OWN, BOOTSTRAP_SERVERS)}
+    names = {name.lower(): name for name in (*(key.name for key in keys), *_SPARKS_OWN, BOOTSTRAP_SERVERS)}
     own = (KAFKA_PREFIX, STORE_PREFIX)
     unknown = [name for name in lowered(options) if name not in names and not name.startswith(own)]
     return [f"Unknown option '{name}' is ignored.{_meant(name, names, _NEAR)}" for name in unknown]
 
 
-def _meant(name: str, known: Mapping[str, str], cutoff: float) -> str:
+def _meant(name: str, names: Mapping[str, str], cutoff: float) -> str:
     """The question whether the nearest of the known names was meant; nothing when none is near."""
-    near = nearest(name, known, cutoff)
-    return f" Did you mean '{known[near]}'?" if near else ""
+    near = nearest(name, names, cutoff)
+    return f" Did you mean '{names[near]}'?" if near else ""
 
 
 def ignored_settings(

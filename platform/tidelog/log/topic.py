@@ -104,11 +104,11 @@ class Topic(TopicTables):
 
     def config(self) -> TopicConfig:
         """The topic's configuration over the lake's defaults."""
-        metadata, defaults, known = self._door.state.metadata, self._lake.config(), self._configured
-        if known is None or known[0] is not metadata or known[1] is not defaults:
+        metadata, defaults, memo = self._door.state.metadata, self._lake.config(), self._configured
+        if memo is None or memo[0] is not metadata or memo[1] is not defaults:
             config = stored_config(self._name, self._door.state.overrides, defaults)
-            known = self._configured = (metadata, defaults, config)
-        return known[2]
+            memo = self._configured = (metadata, defaults, config)
+        return memo[2]
 
     def typing(self) -> Typing | None:
         """What the topic's table says of its values, as of the last look at its log; None for a plain topic."""

@@ -49,14 +49,14 @@ class Growth:
         asked = [one for one in sorted(named, key=str) if self._may_ask(one)][:_MOST_AT_ONCE]
         return [one for one in (self.subjects.schema(one, self.subject) for one in asked) if one is not None]
 
-    def _is_usable(self, one: WrittenSchema) -> bool:
-        if one.kind != self.typing.kind:
-            self._remember(one, f"it is of the type {one.kind.upper()}, and value.columns is {self.typing.kind}")
+    def _is_usable(self, schema: WrittenSchema) -> bool:
+        if schema.kind != self.typing.kind:
+            self._remember(schema, f"it is of the type {schema.kind.upper()}, and value.columns is {self.typing.kind}")
             return False
         try:
-            compile_schema(*one.meaning)
+            compile_schema(*schema.meaning)
         except SchemaError as e:
-            self._remember(one, str(e))
+            self._remember(schema, str(e))
             return False
         return True
 
@@ -65,10 +65,10 @@ class Growth:
         questions = ((self.subject, named), (self.topic, self.subject, named))
         return all(self.subjects.why_not(question) is None for question in questions)
 
-    def _remember(self, one: WrittenSchema, why: str) -> None:
-        self.subjects.remember((self.topic, self.subject, one.id), why)
-        if one.guid is not None:
-            self.subjects.remember((self.topic, self.subject, bytes.fromhex(one.guid)), why)
+    def _remember(self, schema: WrittenSchema, why: str) -> None:
+        self.subjects.remember((self.topic, self.subject, schema.id), why)
+        if schema.guid is not None:
+            self.subjects.remember((self.topic, self.subject, bytes.fromhex(schema.guid)), why)
 
 
 def _unknown(typing: Typing, table: pa.Table) -> set[int | Guid]:

@@ -109,12 +109,14 @@ class SubjectVersions:
     def _clear(self, subject: Any) -> None:
         """Versions that were deleted softly go, of a subject, of a context or of all."""
         context, name = _context_of(subject if isinstance(subject, str) else "")
-        for one in list(self._versions):
-            own, own_name = _context_of(one)
+        for own_subject in list(self._versions):
+            own, own_name = _context_of(own_subject)
             if own == context and own_name.startswith(name):
-                kept = {number: version for number, version in self._versions[one].items() if not version.deleted}
-                self._versions.pop(one)
-                self._versions |= {one: kept} if kept else {}
+                kept = {
+                    number: version for number, version in self._versions[own_subject].items() if not version.deleted
+                }
+                self._versions.pop(own_subject)
+                self._versions |= {own_subject: kept} if kept else {}
 
 
 class SubjectReader(CompactedFold[Topic, SubjectVersions]):
@@ -213,11 +215,11 @@ class SubjectReader(CompactedFold[Topic, SubjectVersions]):
 
         def read(reference: ReferencedVersion) -> tuple[str, Iterator[ReferencedVersion]]:
             _, where, number = reference
-            found = self._body(where, number)
-            sizes.append(len(found["schema"]))
+            version_body = self._body(where, number)
+            sizes.append(len(version_body["schema"]))
             if len(sizes) > _MOST_REFERENCES or sum(sizes) > _MOST_REFERENCED_BYTES:
                 raise _UnreadableError(f"it needs more than {_MOST_REFERENCES} schemas, or too long ones")
-            return found["schema"], _references(where, found)
+            return version_body["schema"], _references(where, version_body)
 
         return texts_of(_references(subject, body), read)
 

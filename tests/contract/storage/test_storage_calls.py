@@ -193,13 +193,13 @@ def test_an_idle_reader_looks_less_and_less_often():
     for _ in range(20):
         now_s = max(now_s, schedule.next_s())
         assert schedule.due(now_s) == {"t"}
-        schedule.looked("t", found=False, took_s=0.0, now_s=now_s)
+        schedule.looked("t", grew=False, took_s=0.0, now_s=now_s)
         looks.append(now_s)
     pauses = np.diff(looks)
     assert pauses[0] < 0.01
     assert (np.diff(pauses) >= -1e-9).all()
     assert pauses[-1] == pytest.approx(LAST_PAUSE_S)
-    schedule.looked("t", found=True, took_s=0.0, now_s=now_s)
+    schedule.looked("t", grew=True, took_s=0.0, now_s=now_s)
     assert schedule.next_s() - now_s < 0.01
 
 

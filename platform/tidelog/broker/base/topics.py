@@ -229,7 +229,7 @@ class BrokerTopics:
             with suppress(TidelogError):  # the log keeps why, for the next request
                 grew = self._followed[name].log.refresh()
         finally:
-            self._tailing.looked(name, found=grew, took_s=self._lake.clock.elapsed_s() - began_s)
+            self._tailing.looked(name, grew=grew, took_s=self._lake.clock.elapsed_s() - began_s)
         if grew:
             self._loop.call_soon_threadsafe(self._changed, name)
 

@@ -137,7 +137,7 @@ class Cluster:
         except TidelogError as e:
             logger.warning("The cluster can't be followed for now. %s", e)
         if grew:
-            tailing.looked(layout.CLUSTER_TABLE, found=changed, took_s=clock.elapsed_s() - began_s)
+            tailing.looked(layout.CLUSTER_TABLE, grew=changed, took_s=clock.elapsed_s() - began_s)
         if changed:
             self._links.keep(membership.others())
             addresses = [address for node in membership.view.nodes for address in node.addresses.values()]

@@ -36,10 +36,10 @@ class JointAppend:
 
     def digest(self, metadata: Metadata | None) -> str:
         """`configuration_digest`, computed once for each metadata."""
-        known = self._digest
-        if known[0] is not metadata:
-            known = self._digest = (metadata, configuration_digest(metadata))
-        return known[1]
+        memo = self._digest
+        if memo[0] is not metadata:
+            memo = self._digest = (metadata, configuration_digest(metadata))
+        return memo[1]
 
     def hand_over(self, share: StagedShare) -> None:  # noqa: ARG002
         """As `ShareCommitter.hand_over`: to no process."""
@@ -66,13 +66,15 @@ class JointAppend:
         left = dict(enumerate(shares))
         while left:
             try:
-                found = self._attempt(list(left.values()), timeout_s, request_id)
+                outcomes = self._attempt(list(left.values()), timeout_s, request_id)
             except MissingSegmentError as e:
-                found = [refusal(e)] if len(left) == 1 else [self.commit(share, timeout_s) for share in left.values()]
+                outcomes = (
+                    [refusal(e)] if len(left) == 1 else [self.commit(share, timeout_s) for share in left.values()]
+                )
             except TidelogError as e:
-                found = [refusal(e)] * len(left)
+                outcomes = [refusal(e)] * len(left)
             again: dict[int, StagedShare] = {}
-            for at, answer in zip(left, found, strict=True):
+            for at, answer in zip(left, outcomes, strict=True):
                 settled = self._settled(left[at], request_id) if answer is UNSETTLED else answer
                 if isinstance(settled, StagedShare):
                     again[at] = settled

@@ -111,9 +111,9 @@ class KeyWords(Protocol[K_contra]):
         """The error for a key that is refused."""
         return InvalidConfigError(f"{name} is refused: {why}.")
 
-    def unknown(self, name: Any, known: Iterable[str], /) -> Exception:
-        """The error for what is no key; `known`: the names that may have been meant."""
-        return InvalidConfigError(f"There is no key {name!r}. There are {', '.join(known)}.")
+    def unknown(self, name: Any, names: Iterable[str], /) -> Exception:
+        """The error for what is no key; `names`: those that may have been meant."""
+        return InvalidConfigError(f"There is no key {name!r}. There are {', '.join(names)}.")
 
     def twice(self, key: K_contra, /) -> Exception:
         """The error for a key that is set by two names, to different values."""

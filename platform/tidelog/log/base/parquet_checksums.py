@@ -100,10 +100,10 @@ def open_parquet(source: Any, *, size: int | None, sealed: bool) -> pq.ParquetFi
     another engine may have written it, a seal that it has must be right. Closing it doesn't close `source`.
     Raises OSError and pyarrow's errors for what is no sound file.
     """
-    found = source.seek(0, io.SEEK_END)
-    if size is not None and found != size:
-        raise OSError(f"it has {found} bytes, its log entry says {size}")
-    check_seal(source, found, required=sealed)
+    length = source.seek(0, io.SEEK_END)
+    if size is not None and length != size:
+        raise OSError(f"it has {length} bytes, its log entry says {size}")
+    check_seal(source, length, required=sealed)
     return pq.ParquetFile(source, page_checksum_verification=True, coerce_int96_timestamp_unit="us")
 
 

@@ -16,13 +16,13 @@ def properties(text: str) -> dict[str, str]:
     >>> properties("listeners = PLAINTEXT://:9092 \\n# a comment\\nbroker.id:1")
     {'listeners': 'PLAINTEXT://:9092', 'broker.id': '1'}
     """
-    found = {}
+    values = {}
     for line in _lines(text):
         matched = _KEY.match(line)
         end = matched.end() if matched else 0
         key = _unescaped(matched[1]) if matched else ""
-        found[key] = _unescaped(line[end:]).strip()
-    return found
+        values[key] = _unescaped(line[end:]).strip()
+    return values
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -163,10 +163,10 @@ class Flag:
 
     def parse(self, value: Any) -> bool:
         """Take bools and the texts."""
-        found = self.words.get(str(value).lower())
-        if found is None:
+        flag = self.words.get(str(value).lower())
+        if flag is None:
             raise WrongValueError(Problem.NO_FLAG, self, value=value)
-        return found
+        return flag
 
     def text(self, value: bool) -> str:
         """Write it in lower case."""

@@ -54,10 +54,10 @@ def newest_checkpoint_version(storage: Storage, folder: str) -> int:
     return -1 if hint is None else hint.version
 
 
-def newest_floor(storage: Storage, folder: str, known: int = -1) -> int:
-    """The newest floor of a log: every entry up to it may be gone; -1 for none. `known`: an earlier answer."""
-    floors = storage.list_after(f"{folder}/{layout.FLOOR_FOLDER}", f"{known:020d}" if known >= 0 else "")
-    return max((version for o in floors if (version := layout.version_of(o.path)) is not None), default=known)
+def newest_floor(storage: Storage, folder: str, floor: int = -1) -> int:
+    """The newest floor of a log: every entry up to it may be gone; -1 for none. `floor`: an earlier answer."""
+    floors = storage.list_after(f"{folder}/{layout.FLOOR_FOLDER}", f"{floor:020d}" if floor >= 0 else "")
+    return max((version for o in floors if (version := layout.version_of(o.path)) is not None), default=floor)
 
 
 def whole_checkpoints(listing: Iterable[ObjectInfo]) -> list[Checkpoint]:
@@ -192,10 +192,10 @@ def _split_txns(rows: pa.StructArray) -> tuple[list[ProducerColumns], pa.StructA
         return [], rows
     timed = pc.is_valid(rows.field("lastUpdated"))
     of_producers = pc.and_(pc.starts_with(rows.field("appId"), layout.PRODUCER_PREFIX), timed)
-    found = rows.filter(of_producers)
-    if not len(found):
+    producers = rows.filter(of_producers)
+    if not len(producers):
         return [], rows
-    columns = producer_columns(*(found.field(name) for name in ("appId", "version", "lastUpdated")))
+    columns = producer_columns(*(producers.field(name) for name in ("appId", "version", "lastUpdated")))
     return [columns], rows.filter(pc.invert(of_producers))
 
 
@@ -219,10 +219,10 @@ def map_values(maps: pa.MapArray, key: str) -> pa.Array:
     first, last = int(offsets[0]), int(offsets[-1])
     hits = np.flatnonzero(pc.equal(maps.keys.slice(first, last - first), key).to_numpy(zero_copy_only=False))
     row_of = np.repeat(np.arange(len(maps)), np.diff(offsets))[hits]
-    found = np.full(len(maps), -1)
-    found[row_of[::-1]] = hits[::-1] + first
-    missing = (found < 0) | maps.is_null().to_numpy(zero_copy_only=False)
-    return maps.items.take(pa.array(found, mask=missing))
+    indices = np.full(len(maps), -1)
+    indices[row_of[::-1]] = hits[::-1] + first
+    missing = (indices < 0) | maps.is_null().to_numpy(zero_copy_only=False)
+    return maps.items.take(pa.array(indices, mask=missing))
 
 
 def _add_columns(rows: pa.StructArray) -> AddColumns | None:

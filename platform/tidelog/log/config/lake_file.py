@@ -176,11 +176,11 @@ def lake_file(overrides: Mapping[str, str], follows: Follows | None = None) -> b
 
 def parse_follows(data: bytes, uri: str) -> Follows | None:
     """Which lake the one at `uri` follows, by its file; None for none. Raises `UnsupportedFormatError`."""
-    found = orjson.loads(data).get("follows")
-    if found is None:
+    follows = orjson.loads(data).get("follows")
+    if follows is None:
         return None
     try:
-        source, promoting = found["lake"], found.get("promoting", False)
+        source, promoting = follows["lake"], follows.get("promoting", False)
     except (KeyError, TypeError, AttributeError):
         source = promoting = None
     if not isinstance(source, str) or not isinstance(promoting, bool):

@@ -126,11 +126,11 @@ class Settings:
         return InvalidConfigError(f"Configuration {name} is refused, because it would do nothing: {why}. Leave it out.")
 
     @classmethod
-    def unknown(cls, name: str, known: Iterable[str]) -> InvalidConfigError:
+    def unknown(cls, name: str, names: Iterable[str]) -> InvalidConfigError:
         """For what is no key."""
         return InvalidConfigError(
             f"Unknown {cls.LEVEL} configuration {name!r}: a key that nothing reads would do nothing."
-            f" {hint(name, known, 'configuration')}"
+            f" {hint(name, names, 'configuration')}"
         )
 
     @classmethod

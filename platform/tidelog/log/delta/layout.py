@@ -129,11 +129,11 @@ def segment_name(path: str) -> tuple[int, str]:
     >>> segment_name("partition=3/57-15b1_41-90aa.parquet")
     (41, '15b1')
     """
-    known, dash, rest = path.rpartition("/")[2].partition("-")
-    if not (dash and known.isdecimal() and rest.endswith(".parquet")):
+    version, dash, rest = path.rpartition("/")[2].partition("-")
+    if not (dash and version.isdecimal() and rest.endswith(".parquet")):
         return -1, path
     name, again, first = rest.removesuffix(".parquet").partition("_")
-    return int(first.partition("-")[0] if again else known), name
+    return int(first.partition("-")[0] if again else version), name
 
 
 def rows_path(known_version: int, unique: str) -> str:

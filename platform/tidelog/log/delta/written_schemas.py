@@ -55,11 +55,11 @@ def parse_written_schemas(text: str) -> tuple[WrittenSchema, ...]:
         raise ValueError(f"it is no JSON ({e})") from None
     if not isinstance(listed, list):
         raise ValueError("it is no JSON list")
-    found = tuple(_parse(number, body) for number, body in enumerate(listed))
-    ids = [one.id for one in found]
+    schemas = tuple(_parse(number, body) for number, body in enumerate(listed))
+    ids = [one.id for one in schemas]
     if ids != sorted(set(ids)):
         raise ValueError("its ids do not rise from one to the next")
-    return found
+    return schemas
 
 
 def _parse(number: int, body: Any) -> WrittenSchema:
@@ -98,10 +98,10 @@ def _is_guid(text: str) -> bool:
 def _references(where: str, listed: Any) -> tuple[tuple[str, str], ...]:
     pairs: Sequence[Any] = listed if isinstance(listed, list) else [None]
     if any(
-        not isinstance(one, dict)
-        or one.keys() != {"name", "schema"}
-        or not all(isinstance(v, str) for v in one.values())
-        for one in pairs
+        not isinstance(pair, dict)
+        or pair.keys() != {"name", "schema"}
+        or not all(isinstance(v, str) for v in pair.values())
+        for pair in pairs
     ):
         raise ValueError(f"{where} has references that are no list of a name and a schema each")
     return tuple((one["name"], one["schema"]) for one in pairs)

@@ -316,9 +316,9 @@ class Door(Generic[S]):
     def _attempt(self, request: str, pending: Pending, again: bool, deadline: float) -> bool:
         """Try to create the next entry: True when it is there and ours."""
         self._unanswered.begin(request, pending)
-        found = self._put(request, pending, again, deadline)
+        committed = self._put(request, pending, again, deadline)
         version = pending.entry.version
-        came_late = found is not None and self._came_late(pending)
+        came_late = committed is not None and self._came_late(pending)
         if (came_late or self._is_late()) and self._was_trimmed(request, version):
             # A stale writer: the entry that was here is trimmed, and no reader reads the one that is here now, ours or
             # another's. Unless ours came in time, at an earlier put perhaps, and was trimmed since: the state may prove
@@ -328,11 +328,11 @@ class Door(Generic[S]):
                 raise self._unanswered.unknown(request, version, "the log was trimmed past it")
             self._unanswered.end(request)
             return proved
-        if found is None:
+        if committed is None:
             self._unanswered.end(request)
             self._alone = False
             return False
-        self._apply(found)
+        self._apply(committed)
         self._fairness.committed(self._clock.elapsed_s())
         if pending.created is not None:  # nothing was there: a look at the head, too
             self._head, self._head_seen = version - 1, pending.created

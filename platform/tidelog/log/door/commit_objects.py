@@ -22,10 +22,10 @@ def require_stored(storage: Storage, sizes: Mapping[str, int]) -> None:
 
     def problem(path: str) -> str | None:
         try:
-            found = storage.head(path).size
+            size = storage.head(path).size
         except ObjectNotFoundError:
             return f"{path} is not there"
-        return None if found == sizes[path] else f"{path} has {found} bytes, and was written with {sizes[path]}"
+        return None if size == sizes[path] else f"{path} has {size} bytes, and was written with {sizes[path]}"
 
     look_up = storage.helpers().map if len(sizes) > 1 and isinstance(storage, Distant) else map
     _refuse([found for found in look_up(problem, sizes) if found is not None])

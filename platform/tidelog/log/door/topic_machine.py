@@ -76,11 +76,11 @@ def _require_kind(configuration: Mapping[str, str], topic: str, rows: str | None
             f"'{topic}' is a Delta table but not a topic: it has no property {FORMAT}. Give the lake another folder,"
             " or copy the table's rows to a topic (a Spark batch with format('tidelog'))."
         )
-    found = configuration.get(ROWS)
-    if found != rows:
+    kind = configuration.get(ROWS)
+    if kind != rows:
         is_not = "a topic" if rows is None else f"a table of '{rows}'"
         raise NotATopicError(
-            f"'{topic}' is {'a topic' if found is None else f'a table of {found!r}'}, not {is_not}: it holds other"
+            f"'{topic}' is {'a topic' if kind is None else f'a table of {kind!r}'}, not {is_not}: it holds other"
             " columns, for another use. Open it as what it is; SQL reads either."
         )
 

@@ -80,11 +80,11 @@ class Unanswered:
 
         Raises `OutcomeUnknownError` where the log was trimmed past it.
         """
-        found = self._outcomes.get(request)
-        if isinstance(found, int):
-            raise self.unknown(request, found, "the log was trimmed past it")
+        outcome = self._outcomes.get(request)
+        if isinstance(outcome, int):
+            raise self.unknown(request, outcome, "the log was trimmed past it")
         self._outcomes.pop(request, None)
-        return found
+        return outcome
 
     def unknown(self, request: str, version: int, why: str) -> OutcomeUnknownError:
         """The error for a request of which the store did not say whether it was committed as entry `version`."""

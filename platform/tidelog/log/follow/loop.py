@@ -105,7 +105,7 @@ class FetchLoop:
         if was_known and log.rewritten_at != before:
             self._rewrote = self._woken = True
         now_s = self._clock.elapsed_s()
-        self._tailing.looked(topic, found=grew, took_s=now_s - began_s)
+        self._tailing.looked(topic, grew=grew, took_s=now_s - began_s)
         if grew:
             with self._lock:
                 for session in sessions:

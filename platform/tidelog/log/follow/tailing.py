@@ -48,11 +48,11 @@ class LookSchedule:
 
     def remove(self, log: str) -> bool:
         """One user less; True for the last."""
-        found = self._logs.get(log)
-        if found is None:
+        entry = self._logs.get(log)
+        if entry is None:
             return False
-        found.users -= 1
-        if found.users:
+        entry.users -= 1
+        if entry.users:
             return False
         del self._logs[log]
         return True
@@ -74,14 +74,14 @@ class LookSchedule:
             self._plan(self._logs[name], now_s)
         return due
 
-    def looked(self, log: str, *, found: bool, took_s: float, now_s: float) -> None:
-        """The outcome of a look: `found` anything new, and how long it took."""
+    def looked(self, log: str, *, grew: bool, took_s: float, now_s: float) -> None:
+        """The outcome of a look: whether the log `grew`, and how long it took."""
         kept = self._logs.get(log)
         if kept is None:
             return
-        kept.pause_s = FIRST_PAUSE_S if found else min(kept.pause_s * 2, LAST_PAUSE_S)
+        kept.pause_s = FIRST_PAUSE_S if grew else min(kept.pause_s * 2, LAST_PAUSE_S)
         # Looks take about a tenth of the time, over all logs together: each costs its time as often as there are logs.
-        dearest_s = took_s * (1 / SHARE - 1) * (1 if found else len(self._logs))
+        dearest_s = took_s * (1 / SHARE - 1) * (1 if grew else len(self._logs))
         self._plan(kept, now_s, max(kept.pause_s, min(dearest_s, LAST_PAUSE_S * len(self._logs))))
 
     def _plan(self, log: _Log, now_s: float, pause_s: float | None = None) -> None:
@@ -156,8 +156,8 @@ class Tailing:
         now_s, woken = began_s, False
         while True:
             with self._lock:
-                found = self._due(now_s)
-                next_s = now_s if found else min(until_s, self._schedule.next_s())
+                logs = self._due(now_s)
+                next_s = now_s if logs else min(until_s, self._schedule.next_s())
             ready = self._poll.poll(None if next_s == float("inf") else max(0.0, next_s - now_s) * 1000)
             for fd, _ in ready:
                 if fd == self._woken:
@@ -165,15 +165,15 @@ class Tailing:
                     woken = True
                 else:
                     with self._lock:
-                        found |= self._heard()
+                        logs |= self._heard()
             now_s = self._clock.elapsed_s()
-            if found or woken or now_s >= until_s:
-                return found
+            if logs or woken or now_s >= until_s:
+                return logs
 
-    def looked(self, log: str, *, found: bool, took_s: float) -> None:
-        """The outcome of a look at a log: `found` anything new, and how many seconds it took."""
+    def looked(self, log: str, *, grew: bool, took_s: float) -> None:
+        """The outcome of a look: whether the log `grew`, and how many seconds it took."""
         with self._lock:
-            self._schedule.looked(log, found=found, took_s=took_s, now_s=self._clock.elapsed_s())
+            self._schedule.looked(log, grew=grew, took_s=took_s, now_s=self._clock.elapsed_s())
 
     def close(self) -> None:
         """Give back the files; no thread may be waiting."""

@@ -134,10 +134,10 @@ def objects(table: pa.Table, name: str) -> list[Any]:
 
 def _refuse_first(table: pa.Table, name: str, read: Any, what: str, instead: str) -> None:
     """Raise for the first record that can't be read."""
-    for row, one in enumerate(table.column(name).to_pylist()):
+    for row, value in enumerate(table.column(name).to_pylist()):
         try:
-            if one is not None:
-                read(one)
+            if value is not None:
+                read(value)
         except ValueError as e:
             topic, partition, offset = (table.column(c)[row].as_py() for c in ("topic", "partition", "offset"))
             raise InvalidRecordError(

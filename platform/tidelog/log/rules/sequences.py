@@ -42,13 +42,13 @@ class KnownProducer:
 
 def known_producers(state: TopicState) -> list[KnownProducer]:
     """The producers that a topic remembers and that have not expired, by partition and id."""
-    found = []
+    producers = []
     for txn in state.producer_txns():
         producer = parse_app_id(txn.app_id)
         if producer is not None and txn.version >= 0:
             epoch, last = layout.unpack_epoch(txn.version)
-            found.append(KnownProducer(producer[1], producer[0], epoch, last, txn.last_updated_ms))
-    return sorted(found, key=lambda one: (one.partition, one.producer_id))
+            producers.append(KnownProducer(producer[1], producer[0], epoch, last, txn.last_updated_ms))
+    return sorted(producers, key=lambda one: (one.partition, one.producer_id))
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,12 +117,12 @@ def decide_create(
     now_ms: int,
     shape: TableShape = TOPIC,
     most_partitions: int = MOST_PARTITIONS,
-    found: Sequence[WrittenSchema] = (),
+    schemas: Sequence[WrittenSchema] = (),
 ) -> Outcome[str]:
     """Create the topic, or create it again after a delete; the response is its id.
 
     `shape` of its table. `properties`: Delta's, and further facts about the table. `most_partitions`: the lake's limit.
-    `found`: schemas of the subject that `overrides` name. What an earlier life's values were is forgotten: its files
+    `schemas`: those of the subject that `overrides` name. What an earlier life's values were is forgotten: its files
     are gone. Raises also what `tidelog.log.typed.tables.configured` does.
     """
     if state.exists:
@@ -131,7 +131,7 @@ def decide_create(
             "another name."
         )
     _check_count(partitions, most_partitions)
-    table = configured(None, overrides, found)
+    table = configured(None, overrides, schemas)
     configuration = {
         **properties,
         **table_facts(table),
@@ -169,12 +169,12 @@ def decide_alter(
     properties: Mapping[str, str],
     *,
     most_partitions: int = MOST_PARTITIONS,
-    found: Sequence[WrittenSchema] = (),
+    schemas: Sequence[WrittenSchema] = (),
 ) -> Outcome[None]:
     """Set the topic's whole configuration, and its number of partitions unless that is None.
 
     A topic that has more partitions than `most_partitions`, the lake's limit, keeps them and gets no further ones.
-    Table properties that other tools set stay. `found`: schemas of the subject that `overrides` name; the table keeps
+    Table properties that other tools set stay. `schemas`: those of the subject that `overrides` name; the table keeps
     those that it knows, and their columns, whatever the configuration. Raises also what
     `tidelog.log.typed.tables.configured` does.
     """
@@ -187,7 +187,7 @@ def decide_alter(
             f" {partitions}. Partitions only grow: a key's records would change places."
         )
     kept = {k: v for k, v in metadata.configuration.items() if not k.startswith(CONFIG_PREFIX) or k == REPLICATION}
-    table = configured(TypedTable.of(metadata), overrides, found)
+    table = configured(TypedTable.of(metadata), overrides, schemas)
     configuration = {
         **kept,
         **properties,

@@ -15,7 +15,7 @@ from tidelog.log.typed.tables import TypedTable
 GROW: Final = "ADD COLUMNS"
 
 
-def decide_grow(state: TopicState, topic: str, topic_id: str, found: Sequence[WrittenSchema]) -> Outcome[None]:
+def decide_grow(state: TopicState, topic: str, topic_id: str, schemas: Sequence[WrittenSchema]) -> Outcome[None]:
     """Let the table know schemas that values came with; nothing where it knows them, or the topic isn't typed (now).
 
     The entry changes the property, the table's schema and nothing else. Of two writers that see one schema at once, the
@@ -24,7 +24,7 @@ def decide_grow(state: TopicState, topic: str, topic_id: str, found: Sequence[Wr
     metadata = require_topic(state, topic, topic_id)
     table, own = TypedTable.of(metadata), metadata.configuration
     kind, subject = (own.get(f"{CONFIG_PREFIX}{key}", "") for key in ("value.columns", "value.schema.subject"))
-    wanted = [one for one in found if one.kind == kind and one.subject == subject]
+    wanted = [one for one in schemas if one.kind == kind and one.subject == subject]
     if table is None or not wanted:
         return Outcome((), None)
     after = table.with_schemas(wanted)

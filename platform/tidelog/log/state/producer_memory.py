@@ -141,10 +141,10 @@ class ProducerMemory:
 
     def find(self, producer_id: int, partition: int, since_ms: int) -> int | None:
         """The number that a partition remembers of a producer; None when it knows it not, or no more."""
-        found = self._noted.get((producer_id, partition))
-        if found is None and self._restored is not None:
-            found = self._restored.find(producer_id, partition)
-        return None if found is None or found[1] < since_ms or found[0] < 0 else found[0]
+        entry = self._noted.get((producer_id, partition))
+        if entry is None and self._restored is not None:
+            entry = self._restored.find(producer_id, partition)
+        return None if entry is None or entry[1] < since_ms or entry[0] < 0 else entry[0]
 
     def txns(self, since_ms: int) -> Iterator[Txn]:
         """Everything that is not older, as transaction ids, in no order."""

@@ -74,12 +74,12 @@ class Rewrites:
         """The rewrites after this version, oldest first; None where they are not known."""
         if version < self.known_since:
             return None
-        found = []
-        for one in reversed(self._newest):
-            if one.version <= version:
+        rewrites = []
+        for rewrite in reversed(self._newest):
+            if rewrite.version <= version:
                 break
-            found.append(one)
-        return found[::-1]
+            rewrites.append(rewrite)
+        return rewrites[::-1]
 
     def touch(self, partition: int, first: int, end: int, version: int) -> bool:
         """Whether records of [first, end), as the log had them at a version, may be gone since."""

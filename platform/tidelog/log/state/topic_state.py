@@ -221,12 +221,12 @@ class TopicState:
 
         It costs as much as came after its writer's last look at the log, unless segments left meanwhile.
         """
-        known, name = layout.segment_name(path)
+        version, name = layout.segment_name(path)
         live = self.live(partition)
-        settled = known >= self.removed_at  # what was added since, and only that, is the list's end
+        settled = version >= self.removed_at  # what was added since, and only that, is the list's end
         newest: Sequence[Segment] = live.newer if isinstance(live, LazyList) else live
         for segment in reversed(newest):
-            if settled and segment.since <= known:
+            if settled and segment.since <= version:
                 return None
             if layout.segment_name(segment.path)[1] == name:
                 return segment

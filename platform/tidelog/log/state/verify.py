@@ -147,11 +147,11 @@ def _grown(old: Metadata, new: Metadata) -> Iterator[str]:
         yield f"it makes a table of format {TYPED_FORMAT_VERSION} one of {new.configuration.get(FORMAT)}"
         return
     schemas = {one.id: one for one in parse_written_schemas(new.configuration.get(VALUE_SCHEMAS, "[]"))}
-    for one in parse_written_schemas(old.configuration.get(VALUE_SCHEMAS, "[]")):
-        if one.id not in schemas:
-            yield f"it takes the schema {one.id} of values away"
-        elif schemas[one.id].meaning != one.meaning:
-            yield f"it makes the schema {one.id} of values another one"
+    for schema in parse_written_schemas(old.configuration.get(VALUE_SCHEMAS, "[]")):
+        if schema.id not in schemas:
+            yield f"it takes the schema {schema.id} of values away"
+        elif schemas[schema.id].meaning != schema.meaning:
+            yield f"it makes the schema {schema.id} of values another one"
     if VALUE_DERIVED in old.configuration and VALUE_DERIVED not in new.configuration:
         yield "it takes back that values may be derived of their columns"
     yield from growth_problems(old.schema, new.schema)
@@ -310,10 +310,10 @@ def _copies(state: TopicState, copied: dict[int, int], ends: dict[int, int]) -> 
 def _records(add: Add) -> int | None:
     """How many records a segment's statistics say; None where they don't."""
     try:
-        found = orjson.loads(add.stats or "{}")["numRecords"]
+        count = orjson.loads(add.stats or "{}")["numRecords"]
     except (ValueError, KeyError, TypeError):
         return None
-    return found if isinstance(found, int) else None
+    return count if isinstance(count, int) else None
 
 
 def _says(records: int | None) -> str:
@@ -352,10 +352,10 @@ def _leaving(state: TopicState, removes: list[Remove]) -> Iterator[Segment]:
 
 def _by_partition(covers: Iterable[tuple[int, int, int]]) -> dict[int, list[tuple[int, int]]]:
     """{partition: [(base, end)]} of (partition, base, end)."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    ranges: dict[int, list[tuple[int, int]]] = {}
     for partition, base, end in covers:
-        found.setdefault(partition, []).append((base, end))
-    return found
+        ranges.setdefault(partition, []).append((base, end))
+    return ranges
 
 
 def _union(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

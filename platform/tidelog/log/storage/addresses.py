@@ -78,14 +78,14 @@ def parse_address(address: str | PathLike[str]) -> Address:
     why = why_wrong(text)
     if why:
         raise InvalidUriError(why)
-    found = _SCHEME.match(text)
-    scheme = found[1].lower() if found else "file"
-    rest = text[found.end() :] if found else text
+    match = _SCHEME.match(text)
+    scheme = match[1].lower() if match else "file"
+    rest = text[match.end() :] if match else text
     if scheme in OBJECT_SCHEMES:
         return Address(scheme, f"{scheme}:{rest}")
     if scheme == "memory":
         return Address(scheme, rest.strip("/"))
-    return Address("file", rest.removeprefix("//") if found else rest)
+    return Address("file", rest.removeprefix("//") if match else rest)
 
 
 def why_wrong(address: str) -> str | None:
@@ -196,10 +196,10 @@ def _foreign(scheme: str, address: str) -> str:
 
 
 def _file(address: str) -> Iterator[str]:
-    found = re.match(r"file://([^/]+)", address, re.IGNORECASE)
-    if found:
+    match = re.match(r"file://([^/]+)", address, re.IGNORECASE)
+    if match:
         yield (
-            f"{address!r} names the host {found[1]!r}, and a local folder has none. Write three slashes before an"
+            f"{address!r} names the host {match[1]!r}, and a local folder has none. Write three slashes before an"
             " absolute path: file:///data/lake."
         )
 
@@ -241,11 +241,11 @@ def _bucket(address: str) -> Iterator[str]:
 
 def _mended(address: str) -> str:
     """An address whose scheme is nearly one, as it was meant: `s3:/b/l` as `s3://b/l`."""
-    found = _NEARLY.match(address)
-    if not found:
+    match = _NEARLY.match(address)
+    if not match:
         return address
-    rest = address[found.end() :]
-    return f"/{rest}" if found[1].lower() == "file" else f"{found[1].lower()}://{rest}"
+    rest = address[match.end() :]
+    return f"/{rest}" if match[1].lower() == "file" else f"{match[1].lower()}://{rest}"
 
 
 def _shown(address: str) -> str:

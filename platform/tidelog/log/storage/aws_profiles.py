@@ -19,13 +19,13 @@ def read_profile(name: str, environment: Mapping[str, str]) -> dict[str, str]:
     config = environment.get("AWS_CONFIG_FILE") or "~/.aws/config"
     credentials = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
     section = name if name == "default" else f"profile {name}"
-    found = {**_section(config, section), **_section(credentials, name)}
-    if "aws_access_key_id" in found and "aws_secret_access_key" in found:
-        return found
+    settings = {**_section(config, section), **_section(credentials, name)}
+    if "aws_access_key_id" in settings and "aws_secret_access_key" in settings:
+        return settings
     where = f"AWS's profile {name!r} (in {credentials} and {config})"
-    if not found:
+    if not settings:
         raise InvalidConfigError(f"{where} is not there. Correct its name, or the files.")
-    other = next((key for key in _BY_OTHERS if key in found), None)
+    other = next((key for key in _BY_OTHERS if key in settings), None)
     why = f"gets its keys by {other}, which needs AWS's own tools" if other else "holds no keys"
     raise InvalidConfigError(
         f'{where} {why}. Give keys in the environment instead: eval "$(aws configure export-credentials --profile'

@@ -57,10 +57,10 @@ class Lease:
 def read_object(storage: Storage, path: str) -> Mapping[str, Any] | None:
     """What a small object of JSON says; None where there is none, or it is torn. Raises StorageError."""
     try:
-        found = json.loads(storage.get(path))
+        content = json.loads(storage.get(path))
     except (ObjectNotFoundError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 S = TypeVar("S")

@@ -116,12 +116,12 @@ class LocalStorage:
         check_path(path)
         location = f"{self._root}/{path}"
         try:
-            found = os.stat(location)
+            status = os.stat(location)
         except OSError as error:
             raise failed_to_read(location, error) from error
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise not_found(location)
-        return ObjectInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
+        return ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def open(self, path: str, size: int | None = None) -> Any:  # noqa: ARG002 - the disk knows
         """A `pyarrow.OSFile`. Raises `ObjectNotFoundError`.
@@ -156,10 +156,10 @@ class LocalStorage:
         for entry in entries:
             with Failing("list", entry.path):
                 try:
-                    found = entry.stat()
+                    status = entry.stat()
                 except FileNotFoundError:
                     continue  # deleted since the folder was read
-            yield ObjectInfo(prefix + entry.name, found.st_size, found.st_mtime_ns // 1_000_000)
+            yield ObjectInfo(prefix + entry.name, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def list_folders(self, folder: str) -> list[str]:
         """The names of the folders directly in `folder`, sorted, empty ones too."""

@@ -99,12 +99,12 @@ class MemoryStorage:
         check_folder(folder)
         prefix = f"{folder}/" if folder else ""
         with self._lock:
-            found = [
+            infos = [
                 ObjectInfo(path, len(self._objects[path].data), self._objects[path].modified_ms)
                 for path in self._below(prefix, after)
                 if "/" not in path[len(prefix) :] and path[len(prefix) :] > after
             ]
-        return iter(found)
+        return iter(infos)
 
     def list_folders(self, folder: str) -> list[str]:
         """The names of the folders directly in `folder`, sorted."""

@@ -81,10 +81,10 @@ class ObjectStorage:
 
     def by_address(self) -> list["ObjectStorage"]:
         """The store by each address of its server's name, where this has several (`objects_connecting`)."""
-        found = [ObjectStorage(self.uri, store=store, requests=self.requests) for store in self._by_address()]
-        for way in found:
+        stores = [ObjectStorage(self.uri, store=store, requests=self.requests) for store in self._by_address()]
+        for way in stores:
             way._secrets, way.place = self._secrets, self.place
-        return found
+        return stores
 
     # --- reading -------------------------------------------------------------------------------------------
 
@@ -148,10 +148,10 @@ class ObjectStorage:
         """
         check_folder(folder)
         prefix = f"{folder}/" if folder else ""
-        found, _ = self._listed(folder, prefix + after if after else None)
+        objects, _ = self._listed(folder, prefix + after if after else None)
         infos = [
             self._info(meta["path"], meta)
-            for meta in found
+            for meta in objects
             if "/" not in meta["path"][len(prefix) :] and meta["path"][len(prefix) :] > after
         ]
         return iter(sorted(infos, key=lambda info: info.path))
@@ -164,19 +164,19 @@ class ObjectStorage:
 
     def _listed(self, folder: str, offset: str | None) -> tuple[Sequence[Any], Sequence[str]]:
         """The objects and the folders directly in `folder`; or all objects below it that follow `offset`."""
-        found: Sequence[Any] = ()
+        objects: Sequence[Any] = ()
         folders: Sequence[str] = ()
         try:
             with self.failing("read", folder):
                 if offset:
                     stream = obstore.list(self._store, folder or None, offset=offset, chunk_size=1000)
-                    found = [meta for chunk in stream for meta in chunk]
+                    objects = [meta for chunk in stream for meta in chunk]
                 else:
                     answer = obstore.list_with_delimiter(self._store, folder or None)
-                    found, folders = answer["objects"], answer["common_prefixes"]
+                    objects, folders = answer["objects"], answer["common_prefixes"]
         finally:
-            self.requests.note_listed(folder, len(found) + len(folders))
-        return found, folders
+            self.requests.note_listed(folder, len(objects) + len(folders))
+        return objects, folders
 
     # --- writing -------------------------------------------------------------------------------------------
 

@@ -106,8 +106,8 @@ def _addressed(endpoint: str) -> list[str]:
         return []
     port = parts.port or 80
     try:
-        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
     except OSError:
         return []
-    hosts = dict.fromkeys(f"[{at[0]}]" if family == socket.AF_INET6 else at[0] for family, _, _, _, at in found)
+    hosts = dict.fromkeys(f"[{at[0]}]" if family == socket.AF_INET6 else at[0] for family, _, _, _, at in addresses)
     return [parts._replace(netloc=f"{host}:{port}").geturl() for host in hosts] if len(hosts) > 1 else []

@@ -132,10 +132,10 @@ def is_store_option(name: str) -> bool:
 
 def store_options(options: Mapping[str, Any]) -> StoreOptions:
     """Those of an entrance's options that go to the store. Raises `InvalidConfigError` for an unknown one."""
-    found = StoreOptions({name: value for name, value in options.items() if is_store_option(name)})
-    for name in found:
+    chosen = StoreOptions({name: value for name, value in options.items() if is_store_option(name)})
+    for name in chosen:
         known_option(name)
-    return found
+    return chosen
 
 
 def known_option(name: str) -> Option:

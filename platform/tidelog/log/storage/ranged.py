@@ -65,13 +65,13 @@ def together(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     >>> together([(4, 10), (10, 20), (30, 50), (900_000, 900_001)])
     [(4, 50), (900000, 900001)]
     """
-    found: list[tuple[int, int]] = []
+    joined: list[tuple[int, int]] = []
     for start, end in ranges:
-        if found and start - found[-1][1] <= GAP_BYTES:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+        if joined and start - joined[-1][1] <= GAP_BYTES:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
         else:
-            found.append((start, end))
-    return found
+            joined.append((start, end))
+    return joined
 
 
 class RangedFile(io.RawIOBase):

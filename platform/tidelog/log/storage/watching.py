@@ -49,19 +49,19 @@ class FolderWatcher:
 
     def changed(self) -> set[str]:
         """The folders with new entries since the last call; those that are gone too, and all after an overflow."""
-        found: set[str] = set()
+        folders: set[str] = set()
         for number, mask, _, name in self._inotify.read(timeout=0):
             if mask & self._overflow:
-                found.update(self._numbers)
+                folders.update(self._numbers)
             folder = self._folders.get(number)
             if folder is None:
                 continue
             if mask & self._lost:
-                found.add(folder)
+                folders.add(folder)
                 self.remove(folder)
             elif _NEW_FILE.match(name):
-                found.add(folder)
-        return found
+                folders.add(folder)
+        return folders
 
     def close(self) -> None:
         """Stop watching."""

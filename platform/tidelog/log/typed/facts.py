@@ -83,10 +83,10 @@ class Writers(Mapping[int, Writer]):
         self._made: dict[int, Writer] = {}
 
     def __getitem__(self, number: int) -> Writer:
-        found = self._made.get(number)
-        if found is None:
-            found = self._made[number] = _writer(self._schemas[number], self._columns)
-        return found
+        writer = self._made.get(number)
+        if writer is None:
+            writer = self._made[number] = _writer(self._schemas[number], self._columns)
+        return writer
 
     def __contains__(self, number: object) -> bool:
         return number in self._schemas

@@ -45,44 +45,44 @@ class _Union:
         fields = {} if old is None else {one.name: one for one in old}
         spelt = {name.casefold(): name for name in fields}
         seen: set[str] = set()
-        for one in new:
-            at = f"{path}.{one.name}" if path else one.name
-            why = "the schema has the name twice" if one.name in seen else _name_problem(one.name, spelt)
-            seen.add(one.name)
-            known = fields.get(one.name)
-            if why is None and known is None and self.fields >= MOST_FIELDS:
+        for new_field in new:
+            at = f"{path}.{new_field.name}" if path else new_field.name
+            why = "the schema has the name twice" if new_field.name in seen else _name_problem(new_field.name, spelt)
+            seen.add(new_field.name)
+            old_field = fields.get(new_field.name)
+            if why is None and old_field is None and self.fields >= MOST_FIELDS:
                 why = f"the table has {MOST_FIELDS:,} fields already"
             if why is not None:
                 self.left_out[at] = why
                 continue
-            self.fields += known is None
-            kind = self.kind(None if known is None else known.type, one.type, at, level)
+            self.fields += old_field is None
+            kind = self.kind(None if old_field is None else old_field.type, new_field.type, at, level)
             if kind is not None:
-                fields[one.name] = pa.field(one.name, kind)
-                spelt[one.name.casefold()] = one.name
+                fields[new_field.name] = pa.field(new_field.name, kind)
+                spelt[new_field.name.casefold()] = new_field.name
             else:
-                self.fields -= known is None
+                self.fields -= old_field is None
         return pa.struct(list(fields.values())) if fields else None
 
     def kind(self, old: pa.DataType | None, new: pa.DataType, path: str, level: int) -> pa.DataType | None:
         """The type that holds both; None where there is none, which is noted."""
-        found: pa.DataType | None = None
+        data_type: pa.DataType | None = None
         why = f"it lies deeper than {MOST_LEVELS} levels" if level > MOST_LEVELS else _type_problem(new)
         if why is None and old is not None and not _alike(old, new):
             why = f"its type is {_named(new)}, and {_named(old)} in an earlier schema"
         if why is not None:
             self.left_out[path] = why
         elif pa.types.is_struct(new):
-            found = self.struct(old, new, path, level + 1)
+            data_type = self.struct(old, new, path, level + 1)
         elif _is_list(new):
             element = self.kind(None if old is None else old.value_type, new.value_type, f"{path}.element", level + 1)
-            found = None if element is None else pa.list_(pa.field("element", element))
+            data_type = None if element is None else pa.list_(pa.field("element", element))
         elif pa.types.is_map(new):
             value = self.kind(None if old is None else old.item_type, new.item_type, f"{path}.value", level + 1)
-            found = None if value is None else pa.map_(pa.string(), value)
+            data_type = None if value is None else pa.map_(pa.string(), value)
         else:
-            found = plain_type(new)
-        return found
+            data_type = plain_type(new)
+        return data_type
 
 
 def _size(columns: pa.DataType | None) -> int:

@@ -29,7 +29,7 @@ def late_defaults(typing: Typing) -> tuple[LateDefault, ...]:
     newest = None if typing.newest is None else typing.writers.get(typing.newest)
     if newest is None or typing.columns is None or newest.schema.columns is None:
         return ()
-    found = []
+    defaults = []
     others = [one for one in typing.writers.values() if one.schema.columns is not None and one is not newest]
     for path, value in newest.schema.defaults.items():
         kind = type_at(newest.schema.columns, path)
@@ -39,8 +39,8 @@ def late_defaults(typing: Typing) -> tuple[LateDefault, ...]:
             one.id for one in others if lacks(one.schema.columns, path) and not _is_left_out(path, one.schema.left_out)
         ]
         if lacking:
-            found.append(LateDefault(path, value, tuple(sorted(lacking))))
-    return tuple(found)
+            defaults.append(LateDefault(path, value, tuple(sorted(lacking))))
+    return tuple(defaults)
 
 
 def filled(columns: pa.StructArray, value_schema: pa.Array, defaults: Iterable[LateDefault]) -> pa.StructArray:

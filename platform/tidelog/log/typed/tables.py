@@ -48,16 +48,16 @@ class TypedTable:
 
         Raises `SchemaError` for a schema that no codec takes.
         """
-        known, columns = {one.id: one for one in self.schemas}, self.columns
-        for one in given:
-            found = known.get(one.id)
-            if found is None and self._is_full(known.values(), one):
+        by_id, columns = {one.id: one for one in self.schemas}, self.columns
+        for schema in given:
+            earlier = by_id.get(schema.id)
+            if earlier is None and self._is_full(by_id.values(), schema):
                 continue
-            if found is None:
-                columns = grown(columns, compile_schema(*one.meaning).columns).columns
-            if found is None or (found.meaning == one.meaning and one.subject is not None):
-                known[one.id] = one
-        return replace(self, schemas=tuple(sorted(known.values(), key=lambda one: one.id)), columns=columns)
+            if earlier is None:
+                columns = grown(columns, compile_schema(*schema.meaning).columns).columns
+            if earlier is None or (earlier.meaning == schema.meaning and schema.subject is not None):
+                by_id[schema.id] = schema
+        return replace(self, schemas=tuple(sorted(by_id.values(), key=lambda one: one.id)), columns=columns)
 
     def with_inline(self, kind: str, text: str) -> "TypedTable":
         """The table that knows the schema of its configuration: under the id that it had, or the next one below."""
@@ -94,11 +94,11 @@ def _size(one: WrittenSchema) -> int:
 
 
 def configured(
-    table: TypedTable | None, overrides: Mapping[str, str], found: Sequence[WrittenSchema] = ()
+    table: TypedTable | None, overrides: Mapping[str, str], schemas: Sequence[WrittenSchema] = ()
 ) -> TypedTable | None:
     """The table of a topic with these configuration keys, which goes on from `table`; None for one without types.
 
-    `found`: schemas of the subject that the configuration names, of whichever kind. Raises `SchemaError`, and
+    `schemas`: those of the subject that the configuration names, of whichever kind. Raises `SchemaError`, and
     `InvalidConfigError` for a subject of another kind.
     """
     kind = overrides.get("value.columns", "none")
@@ -110,13 +110,13 @@ def configured(
     text = overrides.get("value.schema", "")
     if text:
         return table.with_inline(kind, text)
-    others = sorted({one.kind for one in found} - {kind})
+    others = sorted({one.kind for one in schemas} - {kind})
     if others:
         raise InvalidConfigError(
             f"Subject '{overrides.get('value.schema.subject')}' has schemas of the type {others[0].upper()}, and"
             f" value.columns is {kind}. Set value.columns={others[0]}, or name a subject of {kind.upper()} schemas."
         )
-    return table.with_schemas(found)
+    return table.with_schemas(schemas)
 
 
 def table_facts(table: TypedTable | None) -> dict[str, str]:

@@ -54,13 +54,13 @@ def read_holds(storage: Storage, folder: str) -> list[Hold]:
 
     One that can't be decoded counts all the same: it holds everything for `LASTS_MS`.
     """
-    found = []
+    holds = []
     for info in storage.list_after(f"{folder}/{layout.HOLDS_FOLDER}"):
         try:
-            found.append(_parse(info, storage.get(info.path)))
+            holds.append(_parse(info, storage.get(info.path)))
         except ObjectNotFoundError:  # its job ended
             continue
-    return found
+    return holds
 
 
 def _parse(info: ObjectInfo, data: bytes) -> Hold:

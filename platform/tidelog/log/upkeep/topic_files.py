@@ -28,10 +28,10 @@ def list_files(storage: Storage, topic: str) -> TopicFiles:
     folders = [topic]
     while folders:
         folder = folders.pop()
-        for found in storage.list_after(folder):
-            name = found.path.rpartition("/")[2]
+        for info in storage.list_after(folder):
+            name = info.path.rpartition("/")[2]
             if name[0] not in "._" or name.startswith(".part-"):
-                data[found.path.removeprefix(f"{topic}/")] = found
+                data[info.path.removeprefix(f"{topic}/")] = info
         folders.extend(f"{folder}/{name}" for name in storage.list_folders(folder) if name[0] not in "._")
         unfinished.extend(unfinished_in(storage, folder))
     for folder in (layout.LOG_FOLDER, layout.FLOOR_FOLDER, layout.ASIDE_FOLDER):

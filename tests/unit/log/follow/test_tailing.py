@@ -41,7 +41,7 @@ class TestLookSchedule:
         for _ in range(12):
             assert schedule.due(now) == {"a"}
             times.append(now)
-            schedule.looked("a", found=False, took_s=0.0, now_s=now)
+            schedule.looked("a", grew=False, took_s=0.0, now_s=now)
             now = schedule.next_s()
         pauses = [round((b - a) * 1000) for a, b in itertools.pairwise(times)]
         assert pauses == [2, 4, 8, 16, 32, 64, 128, 250, 250, 250, 250]
@@ -50,14 +50,14 @@ class TestLookSchedule:
         schedule = LookSchedule()
         schedule.add("a", 0.0)
         for _ in range(10):
-            schedule.looked("a", found=False, took_s=0.0, now_s=0.0)
-        schedule.looked("a", found=True, took_s=0.0, now_s=5.0)
+            schedule.looked("a", grew=False, took_s=0.0, now_s=0.0)
+        schedule.looked("a", grew=True, took_s=0.0, now_s=5.0)
         assert schedule.next_s() == pytest.approx(5.001)
 
     def test_dear_looks_take_a_tenth_of_the_time(self) -> None:
         schedule = LookSchedule()
         schedule.add("a", 0.0)
-        schedule.looked("a", found=False, took_s=0.02, now_s=1.0)
+        schedule.looked("a", grew=False, took_s=0.02, now_s=1.0)
         assert schedule.next_s() == pytest.approx(1.0 + 0.18)
 
     def test_many_silent_logs_are_looked_at_less_often(self) -> None:
@@ -68,7 +68,7 @@ class TestLookSchedule:
         while now < 20.0:
             for log in schedule.due(now):
                 looks += now > 10
-                schedule.looked(log, found=False, took_s=0.0, now_s=now)
+                schedule.looked(log, grew=False, took_s=0.0, now_s=now)
             now = schedule.next_s()
         assert looks <= 10 * MOST_LOOKS * 1.1
 
@@ -77,7 +77,7 @@ class TestLookSchedule:
         schedule.add("a", 0.0)
         schedule.watched("a", True)
         assert schedule.due(0.0) == {"a"}
-        schedule.looked("a", found=True, took_s=0.0, now_s=0.0)
+        schedule.looked("a", grew=True, took_s=0.0, now_s=0.0)
         assert schedule.next_s() == WATCHED_PAUSE_S
 
     def test_a_log_is_kept_for_its_last_user(self) -> None:
@@ -150,7 +150,7 @@ class TestWatched:
         os.rename(tmp_path / "a", tmp_path / "gone")
         os.rename(tmp_path / "gone/_delta_log", tmp_path / "gone/old")
         assert waiting.wait(1) == {"a"}
-        waiting.looked("a", found=False, took_s=0)
+        waiting.looked("a", grew=False, took_s=0)
         assert waiting.wait(1) == {"a"}
         waiting.close()
 
