@@ -117,10 +117,10 @@ def incompatibilities(
     """
     if level is CompatibilityLevel.NONE:
         return []
-    for version, one in reversed(old if level.transitive else old[-1:]):
-        messages = _against(level, new, one, lenient=lenient)
+    for version, old_schema in reversed(old if level.transitive else old[-1:]):
+        messages = _against(level, new, old_schema, lenient=lenient)
         if messages:
-            return [*messages, f"{{oldSchemaVersion: {version}}}", f"{{oldSchema: '{one.canonical}'}}"]
+            return [*messages, f"{{oldSchemaVersion: {version}}}", f"{{oldSchema: '{old_schema.canonical}'}}"]
     return []
 
 
@@ -130,18 +130,18 @@ def _against(level: CompatibilityLevel, new: ParsedSchema, old: ParsedSchema, *,
     messages: list[str] = []
     try:
         if level.backward:
-            found = new.differences_from(old, lenient=lenient)
-            messages += [_message(one, "new", "old") for one in found if one.breaking(lenient=lenient)]
+            differences = new.differences_from(old, lenient=lenient)
+            messages += [_message(one, "new", "old") for one in differences if one.breaking(lenient=lenient)]
         if level.forward:
-            found = old.differences_from(new, lenient=lenient)
-            messages += [_message(one, "old", "new") for one in found if one.breaking(lenient=lenient)]
+            differences = old.differences_from(new, lenient=lenient)
+            messages += [_message(one, "old", "new") for one in differences if one.breaking(lenient=lenient)]
     except SchemaError as error:
         messages.append(f"A schema to compare with can't be read: {error}")
     return messages
 
 
-def _message(one: Difference, reader: str, writer: str) -> str:
+def _message(difference: Difference, reader: str, writer: str) -> str:
     """In the form of Confluent's messages: what rule, where, and what it says."""
-    description = one.rule.sentence.format(path="/".join(("#", *one.path)), reader=reader, writer=writer)
-    more = f", additionalInfo:'{one.detail}'" if one.detail else ""
-    return f"{{errorType:'{one.rule.name}', description:'{description}'{more}}}"
+    description = difference.rule.sentence.format(path="/".join(("#", *difference.path)), reader=reader, writer=writer)
+    more = f", additionalInfo:'{difference.detail}'" if difference.detail else ""
+    return f"{{errorType:'{difference.rule.name}', description:'{description}'{more}}}"

@@ -162,12 +162,12 @@ class _Planner:
         inside = f"{path}.{'element' if node.kind == 'array' else 'value'}"
         if node.kind == "array" and least_bytes(node.inner[0]) == 0:
             return self.no(path, "it is an array of what encodes to no bytes", node)
-        one = self.column(node.inner[0], inside, (*around, node))
-        if one.type is None:
+        inner = self.column(node.inner[0], inside, (*around, node))
+        if inner.type is None:
             return self.no(path, f"what it holds is left out: {self.left_out[inside]}", node)
         if node.kind == "array":
-            return Column(node, pa.list_(pa.field("element", one.type)), (one,))
-        return Column(node, pa.map_(pa.string(), one.type), (one,))
+            return Column(node, pa.list_(pa.field("element", inner.type)), (inner,))
+        return Column(node, pa.map_(pa.string(), inner.type), (inner,))
 
 
 def least_bytes(node: AvroType) -> int:
@@ -193,13 +193,13 @@ def default_values(column: Column, path: FieldPath = ()) -> dict[FieldPath, Any]
         return default_values(column.inner[0], (*path, "element" if column.node.kind == "array" else "value"))
     if column.node.kind == "union":
         return default_values(column.inner[0], path)
-    found = {}
-    for field, one in zip(column.node.fields, column.inner, strict=False):  # what is no record has none
-        if one.type is not None:
+    defaults = {}
+    for field, inner in zip(column.node.fields, column.inner, strict=False):  # what is no record has none
+        if inner.type is not None:
             if field.default is not ABSENT:
-                found[(*path, field.name)] = _default(field.default, one)
-            found |= default_values(one, (*path, field.name))
-    return found
+                defaults[(*path, field.name)] = _default(field.default, inner)
+            defaults |= default_values(inner, (*path, field.name))
+    return defaults
 
 
 def _default(value: Any, column: Column) -> Any:

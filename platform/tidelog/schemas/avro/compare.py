@@ -71,12 +71,12 @@ def _compare_branches(writer: AvroType, reader: AvroType) -> Comparing[AvroType]
     """Each branch of a writer's union must be read; it is only said of a reader's union, which branches it lacks."""
     differences: list[Difference] = []
     for index, branch in enumerate(writer.inner):
-        found = yield Ask(branch, reader, (str(index),))
-        if found and reader.kind == "union":
+        branch_differences = yield Ask(branch, reader, (str(index),))
+        if branch_differences and reader.kind == "union":
             message = f"reader union lacking writer type: {branch.kind.upper()}"
             differences.append(_differs("MISSING_UNION_BRANCH", (str(index),), message))
         else:
-            differences += found
+            differences += branch_differences
     return differences
 
 

@@ -42,21 +42,21 @@ def decode(column: Column, read: PayloadReader, payloads: pa.BinaryArray) -> Dec
     present = np.arange(len(payloads))
     if payloads.null_count:
         present = np.flatnonzero(payloads.is_valid().to_numpy(zero_copy_only=False))
-    places = np.full(len(payloads), -1)  # of each row in `found`
-    found: list[pa.Array] = []
+    places = np.full(len(payloads), -1)  # of each row in `arrays`
+    arrays: list[pa.Array] = []
     count = 0
     for batch in _batches(present, starts, ends):
         columns, good, uneven = _read_batch(column, starts[batch], ends[batch], data)
         places[batch[good]] = count + good
-        found.append(columns)
+        arrays.append(columns)
         count += len(columns)
         if len(uneven):
             single = batch[uneven]
             rows, ok = _one_by_one(read, [data[starts[row] : ends[row]].tobytes() for row in single])
             places[single[ok]] = count + np.flatnonzero(ok)
-            found.append(pa.array(rows, kind))
+            arrays.append(pa.array(rows, kind))
             count += len(rows)
-    columns = found[0] if len(found) == 1 else pa.concat_arrays(found or [pa.array([], kind)])
+    columns = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays or [pa.array([], kind)])
     if not np.array_equal(places, np.arange(len(columns))):
         columns = columns.take(pa.array(places, mask=places < 0))
     return Decoded(columns, places >= 0)
@@ -124,14 +124,14 @@ class ColumnReader:
         return self._many(column, at, end, rows)
 
     def _record(self, column: Column, at: Places, end: Places, rows: Places) -> tuple[pa.Array, Places]:
-        found = []
+        arrays = []
         for field, inner in zip(column.node.fields, column.inner, strict=True):
             if inner.type is None:
                 at = self.skip(field.type, at, end, rows, 0)
             else:
                 values, at = self.value(inner, at, end, rows)
-                found.append(values)
-        return pa.StructArray.from_arrays(found, fields=list(column.type or ())), at
+                arrays.append(values)
+        return pa.StructArray.from_arrays(arrays, fields=list(column.type or ())), at
 
     def _union(self, column: Column, at: Places, end: Places, rows: Places) -> tuple[pa.Array, Places]:
         null, at = self._nulls(column, at)
@@ -179,11 +179,11 @@ class ColumnReader:
 
         if column.node.kind == "array":
             blocks = _Blocks(self, at, end, rows, items, inner.node, least_bytes(inner.node))
-            offsets, found = blocks.read([inner.type])
-            return pa.ListArray.from_arrays(offsets, found[0], type=column.type), blocks.at
+            offsets, arrays = blocks.read([inner.type])
+            return pa.ListArray.from_arrays(offsets, arrays[0], type=column.type), blocks.at
         blocks = _Blocks(self, at, end, rows, entries, None, 1)
-        offsets, found = blocks.read([KEY.type, inner.type])
-        return pa.MapArray.from_arrays(offsets, found[0], found[1], type=column.type), blocks.at
+        offsets, arrays = blocks.read([KEY.type, inner.type])
+        return pa.MapArray.from_arrays(offsets, arrays[0], arrays[1], type=column.type), blocks.at
 
     def skip(self, node: AvroType, at: Places, end: Places, rows: Places, depth: int) -> Places:
         """The places behind values that become no columns; they are checked all the same."""

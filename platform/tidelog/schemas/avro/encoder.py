@@ -24,12 +24,12 @@ def encode(column: Column, columns: pa.StructArray) -> pa.BinaryArray:
     if columns.null_count:
         present = np.flatnonzero(columns.is_valid().to_numpy(zero_copy_only=False))
         live = columns.take(pa.array(present))
-    found = [pa.array([], pa.binary())]
+    parts = [pa.array([], pa.binary())]
     size = max(1, min(BATCH_ROWS, len(live) * _BATCH_BYTES // max(1, live.nbytes)))
     for first in range(0, len(live), size):
         part = _prepare(column, live.slice(first, size), present[first : first + size], "")
-        found.append(_written(part, len(present[first : first + size])))
-    payloads = pa.concat_arrays(found)
+        parts.append(_written(part, len(present[first : first + size])))
+    payloads = pa.concat_arrays(parts)
     if not columns.null_count:
         return payloads
     places = np.full(len(columns), -1)

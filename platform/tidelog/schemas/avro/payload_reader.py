@@ -100,20 +100,20 @@ def _many(column: Column) -> _Read:
     least = 1 if is_map else least_bytes(inner.node)
 
     def read(data: bytes, at: int) -> tuple[Any, int]:
-        found: list[Any] = []
+        elements: list[Any] = []
         while True:
             count, size, at = _block(data, at, least)
             if count == 0:
-                return found, at
+                return elements, at
             start = at
             for _ in range(count):
                 if is_map:
                     key, at = _text(data, at)
                     item, at = value(data, at)
-                    found.append((key, item))
+                    elements.append((key, item))
                 else:
                     item, at = value(data, at)
-                    found.append(item)
+                    elements.append(item)
             _check_block(size, at - start)
 
     return read
@@ -136,12 +136,12 @@ def _check_block(given: int | None, size: int) -> None:
         raise BadPayloadError(f"a block says {given} bytes and has {size}")
 
 
-def _skipper(node: AvroType, known: dict[int, _Skip]) -> _Skip:
+def _skipper(node: AvroType, skippers: dict[int, _Skip]) -> _Skip:
     """What goes over a value; one function for each type, as a type may hold itself. It takes the depth, too."""
-    if id(node) not in known:
-        known[id(node)] = lambda data, at, depth: made(data, at, depth + 1)
-        made = _deeper(_skipping(node, known))
-    return known[id(node)]
+    if id(node) not in skippers:
+        skippers[id(node)] = lambda data, at, depth: made(data, at, depth + 1)
+        made = _deeper(_skipping(node, skippers))
+    return skippers[id(node)]
 
 
 def _deeper(skip: _Skip) -> _Skip:
@@ -153,14 +153,14 @@ def _deeper(skip: _Skip) -> _Skip:
     return checked
 
 
-def _skipping(node: AvroType, known: dict[int, _Skip]) -> _Skip:
+def _skipping(node: AvroType, skippers: dict[int, _Skip]) -> _Skip:
     if node.kind == "null":
         return lambda _, at, __: at
     if node.kind in _LEAVES:
         leaf = _reader(leaf_column(node))
         return lambda data, at, _: leaf(data, at)[1]
     if node.kind == "record":
-        inner = [_skipper(field.type, known) for field in node.fields]
+        inner = [_skipper(field.type, skippers) for field in node.fields]
 
         def record(data: bytes, at: int, depth: int) -> int:
             for one in inner:
@@ -168,7 +168,7 @@ def _skipping(node: AvroType, known: dict[int, _Skip]) -> _Skip:
             return at
 
         return record
-    branches = [_skipper(one, known) for one in node.inner]
+    branches = [_skipper(one, skippers) for one in node.inner]
     if node.kind == "union":
 
         def union(data: bytes, at: int, depth: int) -> int:

@@ -37,14 +37,14 @@ def read(text: str, references: Iterable[str] = (), *, strict: bool = True) -> t
     try:
         for other in references:
             reader.type_of(load(other), "", "#")
-        known = list(reader.names.values())
+        named_types = list(reader.names.values())
         said = load(text)
         if not strict and isinstance(said, str) and said not in PRIMITIVES and said not in reader.names:
             raise SchemaError(
                 f"The schema is '{said:.100}', which is neither JSON nor a type of Avro. Give the text: that of"
                 " a file, not its name."
             )
-        return reader.type_of(said, "", "#"), known
+        return reader.type_of(said, "", "#"), named_types
     except RecursionError:
         raise too_deep() from None
 
@@ -96,10 +96,10 @@ class _Reader:
         if name in PRIMITIVES:
             return AvroType(name)
         full = name if "." in name or not space else f"{space}.{name}"
-        found = self.names.get(full.removeprefix(".")) or self.names.get(name)
-        if found is None:
+        named_type = self.names.get(full.removeprefix(".")) or self.names.get(name)
+        if named_type is None:
             raise _wrong(place, f"the type '{full:.100}' is not defined; define it before, or add it to the references")
-        return found
+        return named_type
 
     def _union(self, branches: list[Json], space: str, place: str) -> AvroType:
         inner = [self.type_of(branch, space, f"{place}/{i}") for i, branch in enumerate(branches)]
@@ -192,21 +192,21 @@ class _Reader:
         return name
 
     def _text(self, value: Mapping[str, Json], key: str, place: str) -> str | None:
-        found = value.get(key)
-        if found is None or isinstance(found, str):
-            return found
+        text = value.get(key)
+        if text is None or isinstance(text, str):
+            return text
         if self._strict:
-            raise _wrong(place, f"{key} must be a text, found {found!r:.100}")
+            raise _wrong(place, f"{key} must be a text, found {text!r:.100}")
         return None
 
     def _names(self, value: Mapping[str, Json], key: str, place: str, *, needed: bool = False) -> list[str]:
         if needed and key not in value:
             raise _wrong(place, f"the {value['type']} has no list of {key}")
-        found = value.get(key) or []
-        if isinstance(found, list) and all(isinstance(one, str) for one in found):
-            return found
+        names = value.get(key) or []
+        if isinstance(names, list) and all(isinstance(one, str) for one in names):
+            return names
         if needed or self._strict:
-            raise _wrong(place, f"{key} must be a list of names, found {found!r:.100}")
+            raise _wrong(place, f"{key} must be a list of names, found {names!r:.100}")
         return []
 
 
@@ -232,15 +232,15 @@ def check_defaults(root: AvroType) -> None:
     """Raise `SchemaError` where a field's default does not fit its type."""
     seen, stack = {root}, [root]
     while stack:
-        one = stack.pop()
-        for inner in (*one.inner, *(own.type for own in one.fields)):
+        node = stack.pop()
+        for inner in (*node.inner, *(own.type for own in node.fields)):
             if inner not in seen:
                 seen.add(inner)
                 stack.append(inner)
-        for own in one.fields:
+        for own in node.fields:
             if own.default is not ABSENT and not _fits(own.default, own.type):
                 raise SchemaError(
-                    f"The default {own.default!r} of the field '{own.name}' in '{one.full_name}' is no "
+                    f"The default {own.default!r} of the field '{own.name}' in '{node.full_name}' is no "
                     f"{own.type.full_name}. Give a value of the field's type, or of one of its union's branches."
                 )
 

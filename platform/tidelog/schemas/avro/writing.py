@@ -10,12 +10,12 @@ from tidelog.schemas.base.json_text import Json, dumps
 _LOGICAL: Final = ("logicalType", "precision", "scale")
 
 
-def written(root: AvroType, known: Iterable[AvroType] = (), *, normalized: bool = False) -> str:
-    """One line of JSON. Types that are `known` are written by their names, as is every named type after its first use.
+def written(root: AvroType, known_types: Iterable[AvroType] = (), *, normalized: bool = False) -> str:
+    """One line of JSON. `known_types` are written by their names, as is every named type after its first use.
 
     `normalized`: properties and aliases sorted, as are keys inside of properties and defaults.
     """
-    writer = _AvroWriter({*known}, normalized)
+    writer = _AvroWriter({*known_types}, normalized)
     return dumps(writer.json(root, ""), sort_keys=False)
 
 
@@ -24,37 +24,37 @@ class _AvroWriter:
         self._known = known
         self._normalized = normalized
 
-    def json(self, one: AvroType, space: str) -> Json:
+    def json(self, node: AvroType, space: str) -> Json:
         """A type, as it is written in a namespace."""
-        if one.kind == "union":
-            return [self.json(branch, space) for branch in one.inner]
-        if one.kind in NAMED:
-            return self._named(one, space)
-        if one.kind in ("array", "map"):
-            key = "items" if one.kind == "array" else "values"
-            return {"type": one.kind, key: self.json(one.inner[0], space), **self._props(one.props)}
-        return {"type": one.kind, **self._props(one.props)} if one.props else one.kind
+        if node.kind == "union":
+            return [self.json(branch, space) for branch in node.inner]
+        if node.kind in NAMED:
+            return self._named(node, space)
+        if node.kind in ("array", "map"):
+            key = "items" if node.kind == "array" else "values"
+            return {"type": node.kind, key: self.json(node.inner[0], space), **self._props(node.props)}
+        return {"type": node.kind, **self._props(node.props)} if node.props else node.kind
 
-    def _named(self, one: AvroType, space: str) -> Json:
-        if one in self._known:
-            return _qualified(one.full_name, space)
-        self._known.add(one)
-        made: dict[str, Json] = {"type": one.kind, "name": one.name}
-        if one.namespace != space:
-            made["namespace"] = one.namespace
-        if one.doc is not None:
-            made["doc"] = one.doc
-        if one.kind == "enum":
-            made["symbols"] = list(one.symbols)
-            if one.default is not None:
-                made["default"] = one.default
-        elif one.kind == "fixed":
-            made["size"] = one.size
+    def _named(self, node: AvroType, space: str) -> Json:
+        if node in self._known:
+            return _qualified(node.full_name, space)
+        self._known.add(node)
+        made: dict[str, Json] = {"type": node.kind, "name": node.name}
+        if node.namespace != space:
+            made["namespace"] = node.namespace
+        if node.doc is not None:
+            made["doc"] = node.doc
+        if node.kind == "enum":
+            made["symbols"] = list(node.symbols)
+            if node.default is not None:
+                made["default"] = node.default
+        elif node.kind == "fixed":
+            made["size"] = node.size
         else:
-            made["fields"] = [self._field(own, one.namespace) for own in one.fields]
-        made |= self._props(one.props)
-        if one.aliases:
-            made["aliases"] = [_qualified(alias, one.namespace) for alias in self._sorted(one.aliases)]
+            made["fields"] = [self._field(own, node.namespace) for own in node.fields]
+        made |= self._props(node.props)
+        if node.aliases:
+            made["aliases"] = [_qualified(alias, node.namespace) for alias in self._sorted(node.aliases)]
         return made
 
     def _field(self, own: AvroField, space: str) -> Json:

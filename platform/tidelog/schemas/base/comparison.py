@@ -71,15 +71,15 @@ def compared(compare: Compare[Part], old: Part, new: Part, *, lenient: bool = Fa
 
     Raises `RegistryError` 42209 where more than `MOST_PAIRS` pairs of parts would have to be compared.
     """
-    known: Mapping[tuple[Part, Part], Differences] = {}
+    breaks: Mapping[tuple[Part, Part], Differences] = {}
     budget = MOST_PAIRS
     while True:
-        run = _Comparison(compare, known, budget, lenient)
-        found = run.result(old, new)
+        run = _Comparison(compare, breaks, budget, lenient)
+        differences = run.result(old, new)
         broken = {pair: own for pair, own in run.done.items() if any(one.breaking(lenient=lenient) for one in own)}
-        if not run.assumed or broken.keys() <= known.keys():
-            return found
-        known = {**known, **broken}
+        if not run.assumed or broken.keys() <= breaks.keys():
+            return differences
+        breaks = {**breaks, **broken}
         budget = run.budget
 
 
@@ -87,13 +87,13 @@ class _Comparison(Generic[Part]):
     """One pass: `done` has what was found, `assumed` says whether a pair counted as equal before it was compared."""
 
     def __init__(
-        self, compare: Compare[Part], known: Mapping[tuple[Part, Part], Differences], budget: int, lenient: bool
+        self, compare: Compare[Part], breaks: Mapping[tuple[Part, Part], Differences], budget: int, lenient: bool
     ) -> None:
         self.done: dict[tuple[Part, Part], Differences] = {}
         self.assumed = False
         self.budget = budget
         self._compare = compare
-        self._known = known
+        self._known = breaks
         self._lenient = lenient
 
     def result(self, old: Part, new: Part) -> Differences:
@@ -106,10 +106,10 @@ class _Comparison(Generic[Part]):
                 ask = next(comparing) if answer is None else comparing.send(answer)
             except StopIteration as end:
                 pair = (asked.old, asked.new)
-                self.done[pair] = found = self._kept(end.value)
+                self.done[pair] = differences = self._kept(end.value)
                 open_pairs.discard(pair)
                 stack.pop()
-                answer = [one.below(asked.path) for one in found]
+                answer = [one.below(asked.path) for one in differences]
                 continue
             self._count()
             pair = (ask.old, ask.new)
@@ -132,7 +132,7 @@ class _Comparison(Generic[Part]):
                 "or register with compatibility NONE."
             )
 
-    def _kept(self, found: Differences) -> Differences:
-        if len(found) <= MOST_DIFFERENCES:
-            return found
-        return sorted(found, key=lambda one: not one.breaking(lenient=self._lenient))[:MOST_DIFFERENCES]
+    def _kept(self, differences: Differences) -> Differences:
+        if len(differences) <= MOST_DIFFERENCES:
+            return differences
+        return sorted(differences, key=lambda one: not one.breaking(lenient=self._lenient))[:MOST_DIFFERENCES]

@@ -61,11 +61,11 @@ def _named(values: pa.BinaryArray) -> tuple[npt.NDArray[np.int32], tuple[Any, An
     ids = np.zeros(len(values), np.int32)
     long_enough = np.flatnonzero(ends - starts >= PREFIX_BYTES)
     at = starts[long_enough]
-    found = np.zeros(len(at), np.int64)
+    numbers = np.zeros(len(at), np.int64)
     for place in range(1, PREFIX_BYTES):
-        found = found << 8 | data[at + place]
-    found[(data[at] != ID) | (found >= 1 << 31)] = 0
-    ids[long_enough] = found
+        numbers = numbers << 8 | data[at + place]
+    numbers[(data[at] != ID) | (numbers >= 1 << 31)] = 0
+    ids[long_enough] = numbers
     return ids, (starts, ends, data)
 
 
@@ -178,13 +178,13 @@ def read_indexes(payload: bytes, at: int = 0) -> tuple[tuple[int, ...], int]:
     count, at = _zigzag(payload, at)
     if not 0 < count <= _MOST_INDEXES:
         return (), 0
-    found = []
+    indexes = []
     for _ in range(count):
         number, at = _zigzag(payload, at)
         if number < 0:
             return (), 0
-        found.append(number)
-    return tuple(found), at
+        indexes.append(number)
+    return tuple(indexes), at
 
 
 def _zigzag(data: bytes, at: int) -> tuple[int, int]:

@@ -100,15 +100,15 @@ class JsonDocument:
     @cached_property
     def _written(self) -> dict[bytes, Json]:
         """Each object of the schema and its references, by its text with sorted names."""
-        found = {}
+        objects = {}
         stack = [self.root, *self._others.values()]
         while stack:
-            one = stack.pop()
-            if isinstance(one, dict):
-                found[_key(one)] = one
-            if isinstance(one, dict | list):
-                stack += one.values() if isinstance(one, dict) else one
-        return found
+            node = stack.pop()
+            if isinstance(node, dict):
+                objects[_key(node)] = node
+            if isinstance(node, dict | list):
+                stack += node.values() if isinstance(node, dict) else node
+        return objects
 
     def _found(self, uri: str) -> Json:
         for name, schema in self._others.items():
@@ -182,10 +182,10 @@ class _JsonPlanner:
         if key in around:
             return self._no(path, "its type holds itself")
         try:
-            found = resolver.lookup(reference)
+            target = resolver.lookup(reference)
         except (ValueError, jsonschema_rs.ReferencingError):
             return self._no(path, f"its reference '{reference}' leads nowhere")
-        return self.column(self._document.as_written(found.contents), found.resolver, path, (*around, key))
+        return self.column(self._document.as_written(target.contents), target.resolver, path, (*around, key))
 
     def _plain(self, schema: Mapping[str, Json], resolver: Any, path: str, around: tuple[bytes, ...]) -> JsonColumn:
         for word in ("oneOf", "anyOf", "allOf"):
@@ -222,10 +222,10 @@ class _JsonPlanner:
             return self._no(path, "its items have types by their places")
         if items is None:
             return self._no(path, "its items may be anything")
-        one = self.column(items, resolver, f"{path}.element", around)
-        if one.type is None:
+        inner = self.column(items, resolver, f"{path}.element", around)
+        if inner.type is None:
             return self._no(path, f"what it holds is left out: {self.left_out[f'{path}.element']}")
-        return JsonColumn(pa.list_(pa.field("element", one.type)), nullable, one)
+        return JsonColumn(pa.list_(pa.field("element", inner.type)), nullable, inner)
 
     def _object(
         self, schema: Mapping[str, Json], resolver: Any, path: str, around: tuple[bytes, ...], nullable: bool
@@ -259,10 +259,10 @@ class _JsonPlanner:
             return self._no(path, "it has no properties, nor one type for all")
         if "patternProperties" in schema:
             return self._no(path, "its properties have types by their names' patterns")
-        one = self.column(values, resolver, f"{path}.value", around)
-        if one.type is None:
+        inner = self.column(values, resolver, f"{path}.value", around)
+        if inner.type is None:
             return self._no(path, f"what it holds is left out: {self.left_out[f'{path}.value']}")
-        return JsonColumn(pa.map_(pa.string(), one.type), nullable, one)
+        return JsonColumn(pa.map_(pa.string(), inner.type), nullable, inner)
 
 
 def _types(schema: Mapping[str, Json]) -> tuple[set[str], bool]:

@@ -100,10 +100,10 @@ def _compare_combined(old: SchemaPart, new: SchemaPart, lenient: bool) -> Compar
             Difference(RULES["PRODUCT_TYPE_NARROWED" if old.criterion == "allOf" else "SUM_TYPE_NARROWED"])
         )
     fitting: list[list[int]] = []
-    for index, one in enumerate(before):
+    for index, old_part in enumerate(before):
         fitting.append([])
-        for number, other in enumerate(after):
-            found = yield Ask(one, other, (old.criterion, str(index)))
+        for number, new_part in enumerate(after):
+            found = yield Ask(old_part, new_part, (old.criterion, str(index)))
             if _fine(found, lenient):
                 fitting[-1].append(number)
     if most_pairs(fitting) < min(len(before), len(after)):

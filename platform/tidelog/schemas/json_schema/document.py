@@ -170,8 +170,8 @@ class Document:
         """The part at the end of a schema's references, which all schemas on the way are, too."""
         document, walked = self, dict[tuple[Document, int, str], None]()
         while True:
-            known = document._parts.get((id(schema), base))
-            if known is not None:
+            part = document._parts.get((id(schema), base))
+            if part is not None:
                 break
             place = (document, id(schema), base)
             reference = next((schema[key] for key in _REFERENCES if isinstance(schema.get(key), str)), None)
@@ -180,19 +180,19 @@ class Document:
             walked[place] = None
             beside = {key: value for key, value in schema.items() if key not in _REFERENCES}
             if reference is None:
-                known = document._taken_apart(schema, base)
+                part = document._taken_apart(schema, base)
                 break
             if document.draft >= 2019 and _shapes(beside):
-                known = SchemaPart(PartShape.COMBINED, schema, document, base, "allOf", ({"$ref": reference}, beside))
+                part = SchemaPart(PartShape.COMBINED, schema, document, base, "allOf", ({"$ref": reference}, beside))
                 break
             document, schema, base = document._target(reference, urljoin(base, reference))
             if not isinstance(schema, Mapping):
-                known = document.part(schema, base)
+                part = document.part(schema, base)
                 break
             base = urljoin(base, _own_id(schema))
         for document, identity, base in walked:
-            known = document._parts.setdefault((identity, base), known)  # another thread may have been faster
-        return known
+            part = document._parts.setdefault((identity, base), part)  # another thread may have been faster
+        return part
 
     def _target(self, reference: str, uri: str) -> tuple["Document", Json, str]:
         if uri in self._ids:
@@ -211,13 +211,13 @@ class Document:
         return document, *document._pointed((document.root, document.base), fragment, reference)
 
     def _other(self, name: str, address: str) -> "Document | None":
-        for known in self._texts:
-            if known in (name, address) or urljoin(self.base, known) == address:
-                if known not in self._documents:
-                    document = Document(loads(self._texts[known]), self._texts, address)
+        for key in self._texts:
+            if key in (name, address) or urljoin(self.base, key) == address:
+                if key not in self._documents:
+                    document = Document(loads(self._texts[key]), self._texts, address)
                     document._documents = self._documents
-                    self._documents[known] = document
-                return self._documents[known]
+                    self._documents[key] = document
+                return self._documents[key]
         return None
 
     def _pointed(self, place: tuple[Json, str], fragment: str, reference: str) -> tuple[Json, str]:
@@ -271,29 +271,29 @@ class Document:
 
 
 def _shapes(schema: Mapping[str, Json]) -> list[tuple[PartShape, str, Sequence[Json], bool]]:
-    found: list[tuple[PartShape, str, Sequence[Json], bool]] = []
+    shapes: list[tuple[PartShape, str, Sequence[Json], bool]] = []
     if "enum" in schema:
-        found.append((PartShape.ENUM, "", (), False))
-    found += [(PartShape.COMBINED, key, schema[key], False) for key in CRITERIA if isinstance(schema.get(key), list)]
+        shapes.append((PartShape.ENUM, "", (), False))
+    shapes += [(PartShape.COMBINED, key, schema[key], False) for key in CRITERIA if isinstance(schema.get(key), list)]
     if "not" in schema:
-        found.append((PartShape.NOT, "", (), False))
+        shapes.append((PartShape.NOT, "", (), False))
     if "const" in schema:
-        found.append((PartShape.CONST, "", (), False))
+        shapes.append((PartShape.CONST, "", (), False))
     named = schema.get("type")
     taken: set[PartShape] = set()
     if isinstance(named, str):
         taken = {TYPES[named]}
-        found.append((TYPES[named], "", (), named == "integer"))
+        shapes.append((TYPES[named], "", (), named == "integer"))
     elif isinstance(named, list):
         taken = {TYPES[one] for one in named}
         about = {key: schema[key] for shape in taken for key in KEYWORDS.get(shape, ()) if key in schema}
-        found.append((PartShape.COMBINED, "anyOf", [{"type": one, **about} for one in named], False))
+        shapes.append((PartShape.COMBINED, "anyOf", [{"type": one, **about} for one in named], False))
     for shape, keywords in KEYWORDS.items():
         if shape not in taken and not keywords.isdisjoint(schema):
-            found.append((shape, "", (), False))
+            shapes.append((shape, "", (), False))
     if "if" in schema:
-        found.append((PartShape.CONDITION, "", (), False))
-    return found
+        shapes.append((PartShape.CONDITION, "", (), False))
+    return shapes
 
 
 def _own_id(schema: Json) -> str:

@@ -117,16 +117,16 @@ def _compare_dependencies(old: SchemaPart, new: SchemaPart) -> Comparing[SchemaP
     before, after = (_dependencies(part) for part in (old, new))
     for name in dict.fromkeys((*before, *after)):
         path = ("dependencies", name)
-        one, other = before.get(name), after.get(name)
+        old_dependency, new_dependency = before.get(name), after.get(name)
         for kind, types in (("ARRAY", list), ("SCHEMA", _SCHEMA)):
-            has, gets = isinstance(one, types), isinstance(other, types)
+            has, gets = isinstance(old_dependency, types), isinstance(new_dependency, types)
             if has != gets:
                 rule = f"DEPENDENCY_{kind}_{'REMOVED' if has else 'ADDED'}"
                 differences.append(Difference(RULES[rule], path))
-        if isinstance(one, list) and isinstance(other, list):
-            differences += _listed({*one}, {*other}, path)
-        elif isinstance(one, _SCHEMA) and isinstance(other, _SCHEMA):
-            differences += yield Ask(old.child(one), new.child(other), path)
+        if isinstance(old_dependency, list) and isinstance(new_dependency, list):
+            differences += _listed({*old_dependency}, {*new_dependency}, path)
+        elif isinstance(old_dependency, _SCHEMA) and isinstance(new_dependency, _SCHEMA):
+            differences += yield Ask(old.child(old_dependency), new.child(new_dependency), path)
     return differences
 
 

@@ -91,12 +91,12 @@ def _pointer(steps: Iterable[str | int]) -> str:
 
 def _of_utf8(payloads: pa.BinaryArray) -> list[bytes | None]:
     """The payloads, None for those that are no UTF-8: the parser does not look at what it skips."""
-    found: list[bytes | None] = payloads.to_pylist()
+    values: list[bytes | None] = payloads.to_pylist()
     try:
         payloads.cast(pa.string())
     except pa.ArrowInvalid:
-        return [one if one is None or _is_utf8(one) else None for one in found]
-    return found
+        return [one if one is None or _is_utf8(one) else None for one in values]
+    return values
 
 
 def _is_utf8(payload: bytes) -> bool:
@@ -127,13 +127,13 @@ def _written(column: JsonColumn, columns: pa.StructArray) -> pa.BinaryArray:
     A null property is left out where it may be, else written where null fits. Raises `EncodingError`, naming the
     first row that the schema does not allow.
     """
-    found: list[bytes | None] = []
+    payloads: list[bytes | None] = []
     for number, row in enumerate(columns.to_pylist()):
         try:
-            found.append(None if row is None else orjson.dumps(_as_json(column, row, "")))
+            payloads.append(None if row is None else orjson.dumps(_as_json(column, row, "")))
         except EncodingError as error:
             raise EncodingError(f"Row {number}: {error}") from None
-    return pa.array(found, pa.binary())
+    return pa.array(payloads, pa.binary())
 
 
 def _as_json(column: JsonColumn, value: Any, path: str) -> Any:
@@ -144,10 +144,10 @@ def _as_json(column: JsonColumn, value: Any, path: str) -> Any:
         raise EncodingError(f"'{path}' is null, which its schema does not allow")
     if column.fields:
         made = {}
-        for name, one in column.fields:
+        for name, field in column.fields:
             given = value.get(name)
             if given is not None or name in column.required:
-                made[name] = _as_json(one, given, f"{path}.{name}" if path else name)
+                made[name] = _as_json(field, given, f"{path}.{name}" if path else name)
         unknown = column.required - made.keys()
         if unknown:
             raise EncodingError(f"the schema requires '{min(unknown)}' in '{path}', which is no column")

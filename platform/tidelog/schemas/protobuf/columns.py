@@ -114,29 +114,29 @@ class ProtoPlan:
             return self._no(path, f"it is nested deeper than {MAX_DEPTH} levels")
         names: dict[str, str] = {}
         fields = []
-        for one in descriptor.fields:
-            here = f"{path}.{one.name}" if path else one.name
-            problem = name_problem(one.name, names)
-            column = self._no(here, problem) if problem else self._field(one, here, (*around, name))
+        for proto_field in descriptor.fields:
+            here = f"{path}.{proto_field.name}" if path else proto_field.name
+            problem = name_problem(proto_field.name, names)
+            column = self._no(here, problem) if problem else self._field(proto_field, here, (*around, name))
             if column is not None:
-                names[one.name.lower()] = one.name
-                optional = one.has_presence and column.shape in (ProtoShape.PLAIN, ProtoShape.ENUM)
-                fields.append(ColumnField(one.name, one.number, optional, column))
+                names[proto_field.name.lower()] = proto_field.name
+                optional = proto_field.has_presence and column.shape in (ProtoShape.PLAIN, ProtoShape.ENUM)
+                fields.append(ColumnField(proto_field.name, proto_field.number, optional, column))
         if not fields:
             return self._no(path, "no field of it can be a column")
         kind = pa.struct([pa.field(one.name, one.column.type) for one in fields])
         return self._made(kind, ProtoShape.MESSAGE, fields=tuple(fields))
 
-    def _field(self, one: Any, path: str, around: tuple[str, ...]) -> ProtoColumn | None:
+    def _field(self, proto_field: Any, path: str, around: tuple[str, ...]) -> ProtoColumn | None:
         self.count += 1
         if self.count > MAX_COLUMNS:
             return self._no(path, f"the schema has more than {MAX_COLUMNS} fields")
-        if one.message_type is not None and one.message_type.GetOptions().map_entry:
-            return self._map(one, path, around)
-        if one.label != one.LABEL_REPEATED:
-            return self._value(one, path, around)
+        if proto_field.message_type is not None and proto_field.message_type.GetOptions().map_entry:
+            return self._map(proto_field, path, around)
+        if proto_field.label != proto_field.LABEL_REPEATED:
+            return self._value(proto_field, path, around)
         inside = f"{path}.element"
-        inner = self._value(one, inside, around)
+        inner = self._value(proto_field, inside, around)
         if inner is None:
             return self._no(path, f"what it holds is left out: {self.left_out[inside]}")
         return ProtoColumn(pa.list_(pa.field("element", inner.type)), ProtoShape.LIST, inner=(inner,))
@@ -151,26 +151,26 @@ class ProtoPlan:
         self.has_maps = True
         return ProtoColumn(pa.map_(pa.string(), value.type), ProtoShape.MAP, inner=(key, value))
 
-    def _value(self, one: Any, path: str, around: tuple[str, ...]) -> ProtoColumn | None:
-        if one.type in _SCALARS:
-            return ProtoColumn(_SCALARS[one.type], ProtoShape.PLAIN, one.type)
-        if one.type == one.TYPE_ENUM:
+    def _value(self, proto_field: Any, path: str, around: tuple[str, ...]) -> ProtoColumn | None:
+        if proto_field.type in _SCALARS:
+            return ProtoColumn(_SCALARS[proto_field.type], ProtoShape.PLAIN, proto_field.type)
+        if proto_field.type == proto_field.TYPE_ENUM:
             names: dict[int, str] = {}
-            for value in one.enum_type.values:
+            for value in proto_field.enum_type.values:
                 names.setdefault(value.number, value.name)
             return ProtoColumn(pa.string(), ProtoShape.ENUM, _KINDS.TYPE_INT32, names)
-        if one.type == one.TYPE_GROUP:
+        if proto_field.type == proto_field.TYPE_GROUP:
             return self._no(path, "it is a group")
-        name = one.message_type.full_name
+        name = proto_field.message_type.full_name
         if name == _TIMESTAMP:
             return self._made(pa.timestamp("us", "UTC"), ProtoShape.TIMESTAMP)
         if name in _ANYTHING:
             return self._no(path, "it may be anything")
         if name in _WRAPPERS:
-            inner = self._value(one.message_type.fields_by_name["value"], path, around)
+            inner = self._value(proto_field.message_type.fields_by_name["value"], path, around)
             assert inner is not None  # a scalar
             return self._made(inner.type, ProtoShape.WRAPPER, inner=(inner,))
-        return self._message(one.message_type, path, around)
+        return self._message(proto_field.message_type, path, around)
 
 
 def derived_file(messages: Sequence[ProtoColumn]) -> descriptor_pb2.FileDescriptorProto:
@@ -192,25 +192,25 @@ def derived_file(messages: Sequence[ProtoColumn]) -> descriptor_pb2.FileDescript
 
 
 def _add_fields(message: Any, fields: Iterable[ColumnField]) -> None:
-    for one in fields:
-        column = one.column
+    for column_field in fields:
+        column = column_field.column
         if column.shape is ProtoShape.MAP:
-            entry = message.nested_type.add(name=f"F{one.number}Entry")
+            entry = message.nested_type.add(name=f"F{column_field.number}Entry")
             entry.options.map_entry = True
             for number, inner in enumerate(column.inner, 1):
                 made = _add(entry, number, inner.scalar, inner.index)
                 made.name = ("key", "value")[number - 1]
-            made = _add(message, one.number, _KINDS.TYPE_MESSAGE, label=_KINDS.LABEL_REPEATED)
+            made = _add(message, column_field.number, _KINDS.TYPE_MESSAGE, label=_KINDS.LABEL_REPEATED)
             made.type_name = f".columns.{message.name}.{entry.name}"
         elif column.shape is ProtoShape.LIST:
             (inner,) = column.inner
-            _add(message, one.number, inner.scalar, inner.index, _KINDS.LABEL_REPEATED)
+            _add(message, column_field.number, inner.scalar, inner.index, _KINDS.LABEL_REPEATED)
         else:
-            made = _add(message, one.number, column.scalar, column.index)
-            if one.optional:
+            made = _add(message, column_field.number, column.scalar, column.index)
+            if column_field.optional:
                 made.proto3_optional = True
                 made.oneof_index = len(message.oneof_decl)
-                message.oneof_decl.add(name=f"_f{one.number}")
+                message.oneof_decl.add(name=f"_f{column_field.number}")
 
 
 def _add(message: Any, number: int, scalar: int, index: int = -1, label: int = _KINDS.LABEL_OPTIONAL) -> Any:

@@ -27,11 +27,11 @@ def compare(old: ProtoPart, new: ProtoPart) -> Comparing[ProtoPart]:
         enums = [[one.name for one in file.enum_type] for file in (before, after)]
         differences += yield from _compare_types(old, new, (before.package, after.package), messages, enums)
         return differences
-    one, other = old.types.message(old.name), new.types.message(new.name)
-    differences = [*_oneofs(one, other)]
-    for number in sorted({*one.fields, *other.fields}):
-        differences += yield from _compare_field(old, new, one, other, number)
-    messages, enums = [[*one.messages], [*other.messages]], [[*one.enums], [*other.enums]]
+    old_message, new_message = old.types.message(old.name), new.types.message(new.name)
+    differences = [*_oneofs(old_message, new_message)]
+    for number in sorted({*old_message.fields, *new_message.fields}):
+        differences += yield from _compare_field(old, new, old_message, new_message, number)
+    messages, enums = [[*old_message.messages], [*new_message.messages]], [[*old_message.enums], [*new_message.enums]]
     differences += yield from _compare_types(old, new, (old.name, new.name), messages, enums)
     return differences
 
@@ -97,15 +97,15 @@ def _oneofs(old: ProtoMessage, new: ProtoMessage) -> Iterator[Difference]:
 
 
 def _compare_field(
-    old: ProtoPart, new: ProtoPart, one: ProtoMessage, other: ProtoMessage, number: int
+    old: ProtoPart, new: ProtoPart, old_message: ProtoMessage, new_message: ProtoMessage, number: int
 ) -> Comparing[ProtoPart]:
-    before, after = one.fields.get(number), other.fields.get(number)
+    before, after = old_message.fields.get(number), new_message.fields.get(number)
     if after is None:
         assert before is not None  # one of the two has it
         if not before.oneof:
             rule = "REQUIRED_FIELD_REMOVED" if before.label == "required" else "FIELD_REMOVED"
             return (Difference(RULES[rule], (str(number),)),)
-        if _wholly_deleted(before.oneof, one, other):
+        if _wholly_deleted(before.oneof, old_message, new_message):
             return ()
         return (Difference(RULES["ONEOF_FIELD_REMOVED"], (before.oneof, str(number))),)
     path = (after.oneof, str(number)) if after.oneof else (str(number),)
@@ -140,12 +140,12 @@ def _compare_kinds(
         for one_side, other_side in zip(before.entry, after.entry, strict=True):
             differences += yield from _compare_kinds(old, new, one_side, other_side, path)
         return differences
-    one, other = old.types.message(before.type_name), new.types.message(after.type_name)
-    if one.local_name != other.local_name:
+    old_message, new_message = old.types.message(before.type_name), new.types.message(after.type_name)
+    if old_message.local_name != new_message.local_name:
         return (Difference(RULES["FIELD_NAMED_TYPE_CHANGED"], path),)
-    if one.file == old.types.root.name and other.file == new.types.root.name:
+    if old_message.file == old.types.root.name and new_message.file == new.types.root.name:
         return ()  # compared where they are defined
-    found = yield Ask(ProtoPart(old.types, one.full_name), ProtoPart(new.types, other.full_name), path)
+    found = yield Ask(ProtoPart(old.types, old_message.full_name), ProtoPart(new.types, new_message.full_name), path)
     changed = [Difference(RULES["FIELD_NAMED_TYPE_CHANGED"], path)] if any(each.breaking() for each in found) else []
     return [*found, *changed]
 

@@ -22,13 +22,13 @@ def pool_of(files: Iterable[FileDescriptorProto]) -> Any:
 
 def message_at(file: Any, place: Sequence[int]) -> Any:
     """The descriptor of a message by its place in its file; None where the file has none there."""
-    found, inside = None, [*file.message_types_by_name.values()]
+    message, inside = None, [*file.message_types_by_name.values()]
     for index in place:
         if not 0 <= index < len(inside):
             return None
-        found = inside[index]
-        inside = found.nested_types
-    return found
+        message = inside[index]
+        inside = message.nested_types
+    return message
 
 
 def place_of(descriptor: Any) -> tuple[int, ...]:

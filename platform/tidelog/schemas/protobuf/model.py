@@ -55,17 +55,17 @@ class ProtoTypes:
     @cached_property
     def _descriptors(self) -> Mapping[str, tuple[Any, Any]]:
         """{full name: (descriptor, its file)} of messages and enums."""
-        found: dict[str, tuple[Any, Any]] = {}
+        descriptors: dict[str, tuple[Any, Any]] = {}
         for file in self._files.file:
             stack = [(file.package, [*file.message_type], [*file.enum_type])]
             while stack:
                 space, messages, enums = stack.pop()
-                for one in (*messages, *enums):
-                    full = f"{space}.{one.name}" if space else one.name
-                    found[full] = (one, file)
-                    if one in messages:
-                        stack.append((full, [*one.nested_type], [*one.enum_type]))
-        return found
+                for descriptor in (*messages, *enums):
+                    full = f"{space}.{descriptor.name}" if space else descriptor.name
+                    descriptors[full] = (descriptor, file)
+                    if descriptor in messages:
+                        stack.append((full, [*descriptor.nested_type], [*descriptor.enum_type]))
+        return descriptors
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -74,15 +74,15 @@ class ProtoTypes:
 
     def message(self, full_name: str) -> ProtoMessage:
         """A message by its full name. Raises `KeyError` where there is none."""
-        one, file = self._descriptors[full_name]
+        descriptor, file = self._descriptors[full_name]
         return ProtoMessage(
             full_name,
             file.package,
             file.name,
-            {field.number: self._field(field, one, file.syntax) for field in one.field},
-            tuple(dict.fromkeys(name for name in self._oneofs(one))),
-            tuple(inner.name for inner in one.nested_type if not inner.options.map_entry),
-            tuple(inner.name for inner in one.enum_type),
+            {field.number: self._field(field, descriptor, file.syntax) for field in descriptor.field},
+            tuple(dict.fromkeys(name for name in self._oneofs(descriptor))),
+            tuple(inner.name for inner in descriptor.nested_type if not inner.options.map_entry),
+            tuple(inner.name for inner in descriptor.enum_type),
         )
 
     def enum(self, full_name: str) -> Mapping[int, str]:

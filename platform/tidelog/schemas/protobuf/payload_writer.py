@@ -17,19 +17,19 @@ def write_payloads(message: Any, column: ProtoColumn, columns: pa.StructArray, b
 
     A null field is absent. Raises `EncodingError`, naming the first row that the message can't hold.
     """
-    found: list[bytes | None] = []
+    payloads: list[bytes | None] = []
     for number, row in enumerate(columns.cast(_countable(columns.type)).to_pylist()):
         made = message()
         try:
             if row is not None:
                 _fill(made, column, row, "")
-            found.append(None if row is None else before + made.SerializeToString(deterministic=True))
+            payloads.append(None if row is None else before + made.SerializeToString(deterministic=True))
         except EncodingError as error:
             raise EncodingError(f"Row {number}: {error}") from None
         except EncodeError as error:
             missing = ", ".join(made.FindInitializationErrors())
             raise EncodingError(f"Row {number}: {f'the required {missing} is null' if missing else error}") from None
-    return pa.array(found, pa.binary())
+    return pa.array(payloads, pa.binary())
 
 
 def _countable(kind: pa.DataType) -> pa.DataType:
@@ -46,18 +46,18 @@ def _countable(kind: pa.DataType) -> pa.DataType:
 def _fill(message: Any, column: ProtoColumn, row: dict[str, Any], path: str) -> None:
     by_name = message.DESCRIPTOR.fields_by_name
     chosen: dict[str, str] = {}
-    for one in column.fields:
-        value = row.get(one.name)
+    for field in column.fields:
+        value = row.get(field.name)
         if value is None:
             continue
-        oneof = by_name[one.name].containing_oneof
+        oneof = by_name[field.name].containing_oneof
         if oneof is not None:
-            other = chosen.setdefault(oneof.name, one.name)
-            if other != one.name:
-                raise EncodingError(f"'{other}' and '{one.name}' are both there, of the oneof '{oneof.name}'")
-        here = f"{path}.{one.name}" if path else one.name
+            other = chosen.setdefault(oneof.name, field.name)
+            if other != field.name:
+                raise EncodingError(f"'{other}' and '{field.name}' are both there, of the oneof '{oneof.name}'")
+        here = f"{path}.{field.name}" if path else field.name
         try:
-            _set(message, one.name, one.column, value, here)
+            _set(message, field.name, field.column, value, here)
         except (TypeError, ValueError) as error:
             raise EncodingError(f"'{here}' can't be {value!r}: {error}") from None
 
@@ -67,20 +67,20 @@ def _set(message: Any, name: str, column: ProtoColumn, value: Any, path: str) ->
     if shape is ProtoShape.LIST:
         (inner,) = column.inner
         there = getattr(message, name)
-        for one in _whole(value, path):
+        for element in _whole(value, path):
             if inner.index < 0:
-                there.append(_scalar(inner, one))
+                there.append(_scalar(inner, element))
             else:
-                _fill_message(there.add(), inner, one, f"{path}.element")
+                _fill_message(there.add(), inner, element, f"{path}.element")
     elif shape is ProtoShape.MAP:
         key, inner = column.inner
         there = getattr(message, name)
-        for text, one in value:
-            _whole([one], path)
+        for text, element in value:
+            _whole([element], path)
             if inner.index < 0:
-                there[_key(key, text)] = _scalar(inner, one)
+                there[_key(key, text)] = _scalar(inner, element)
             else:
-                _fill_message(there[_key(key, text)], inner, one, f"{path}.value")
+                _fill_message(there[_key(key, text)], inner, element, f"{path}.value")
     elif column.index < 0:
         setattr(message, name, _scalar(column, value))
     else:

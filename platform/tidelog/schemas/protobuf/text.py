@@ -87,19 +87,19 @@ def compiled(text: str, references: Mapping[str, str]) -> FileDescriptorSet:
     `references`: {name under which a file is imported: its text}. Raises `SchemaError` for what Protobuf
     refuses: unknown types and imports, numbers used twice.
     """
-    known = {**BUILT_IN, **references}
+    sources = {**BUILT_IN, **references}
     for name in references:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or name in ("", ".", ROOT) or "\0" in name:
             raise SchemaError(f"The reference '{name}' can't be imported: its name must be a relative path.")
-    for source in (text, *known.values()):
+    for source in (text, *sources.values()):
         for element in parsed(source).file_elements:
-            if isinstance(element, Import) and not (element.name in known or element.name in _COMPILERS):
+            if isinstance(element, Import) and not (element.name in sources or element.name in _COMPILERS):
                 raise SchemaError(
                     f"The import '{element.name}' is not found. Add the schema to the references under that name."
                 )
     with tempfile.TemporaryDirectory(prefix="tidelog-proto-") as folder:
-        for name, source in (*known.items(), (ROOT, text)):
+        for name, source in (*sources.items(), (ROOT, text)):
             file = Path(folder, name)
             try:
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -109,22 +109,22 @@ def compiled(text: str, references: Mapping[str, str]) -> FileDescriptorSet:
                 said = f"The reference '{name[:100]}' can't be imported: {error.strerror}. {mend}"
                 raise SchemaError(said) from None
         try:
-            found = protoxy.compile([Path(folder, ROOT)], [folder], include_source_info=False)
+            descriptors = protoxy.compile([Path(folder, ROOT)], [folder], include_source_info=False)
         except protoxy.ProtoxyError as error:
             raise _refused(error, text) from error
         except (ValueError, DecodeError) as error:
             raise SchemaError(f"The schema breaks Protobuf's rules: {error}.") from error
-    return found
+    return descriptors
 
 
 def descriptor_of(text: str) -> FileDescriptorProto | None:
     """The descriptor that a text is, in base64 (Confluent's `format=serialized`); None for another text."""
     try:
         data = base64.b64decode(text.strip(), validate=True)
-        found = FileDescriptorProto.FromString(data)
+        descriptor = FileDescriptorProto.FromString(data)
     except (binascii.Error, ValueError, DecodeError):
         return None
-    return found if found.ListFields() else None
+    return descriptor if descriptor.ListFields() else None
 
 
 class _Refusing(ErrorListener):  # type: ignore[misc] # the library has no types
@@ -142,12 +142,12 @@ def _said(message: str) -> str:
     lacking = re.fullmatch(r"missing (.+) at (.+)", message, re.DOTALL)
     wrong = re.fullmatch(r"(?:mismatched|extraneous) input (.+?)(?: expecting (.+))?", message, re.DOTALL)
     if lacking is not None:
-        wanted, found = lacking[1], lacking[2]
+        wanted, word = lacking[1], lacking[2]
     elif wrong is not None:
-        found, wanted = wrong[1], (wrong[2] or "").strip("{}")
+        word, wanted = wrong[1], (wrong[2] or "").strip("{}")
     else:
         return message
-    what = "the text ends here, and is not whole" if found == "'<EOF>'" else f"{found} can't be here"
+    what = "the text ends here, and is not whole" if word == "'<EOF>'" else f"{word} can't be here"
     if not wanted or wanted.count(", ") >= _MOST_WANTED:
         return what
     return f"{what}; {' or '.join(wanted.split(', '))} is missing"

@@ -87,12 +87,12 @@ def _enum(enum: Any) -> ast.Enum:
     return ast.Enum(enum.name, [*_reserved(enum, ast.EnumReserved, 0), *_options(enum), *values])
 
 
-def _reserved(one: Any, kind: Any, past: int) -> Iterator[Any]:
+def _reserved(descriptor: Any, kind: Any, past: int) -> Iterator[Any]:
     """Ranges of messages end before their last number, those of enums with it: `past` is 1 or 0."""
-    if one.reserved_range:
-        yield kind(ranges=[_range(r.start, r.end - past) for r in one.reserved_range])
-    if one.reserved_name:
-        yield kind(names=list(one.reserved_name))
+    if descriptor.reserved_range:
+        yield kind(ranges=[_range(r.start, r.end - past) for r in descriptor.reserved_range])
+    if descriptor.reserved_name:
+        yield kind(names=list(descriptor.reserved_name))
 
 
 def _range(start: int, last: int) -> str:
@@ -113,23 +113,23 @@ def _extends(fields: Any, syntax: str) -> Iterator[ast.Extension]:
 def _service(service: Any) -> ast.Service:
     methods = [
         ast.Method(
-            one.name,
-            ast.MessageType(one.input_type, one.client_streaming),
-            ast.MessageType(one.output_type, one.server_streaming),
-            _options(one),
+            method.name,
+            ast.MessageType(method.input_type, method.client_streaming),
+            ast.MessageType(method.output_type, method.server_streaming),
+            _options(method),
         )
-        for one in service.method
+        for method in service.method
     ]
     return ast.Service(service.name, [*_options(service), *methods])
 
 
 def _options(one: Any) -> list[Any]:
-    found = []
+    options = []
     for field, value in one.options.ListFields():
         if field.name in _SPECIAL or field.is_extension:
             continue
         if field.enum_type is not None:
             value = ast.Identifier(field.enum_type.values_by_number[value].name)
         if isinstance(value, bool | int | float | str | ast.Identifier):
-            found.append(ast.Option(field.name, value))
-    return found
+            options.append(ast.Option(field.name, value))
+    return options

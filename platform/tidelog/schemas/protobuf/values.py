@@ -133,14 +133,14 @@ class _Root:
 
     def columns(self, payloads: Sequence[bytes | None], wanted: pa.StructType) -> pa.StructArray:
         """The columns of messages, as those of all roots."""
-        found = self.reader.columns(payloads)
-        if found.type == wanted:
-            return found
+        columns = self.reader.columns(payloads)
+        if columns.type == wanted:
+            return columns
         fields = [
-            found.field(one.name) if self.has(one) else pa.nulls(len(found), one.type)  # another root's
+            columns.field(one.name) if self.has(one) else pa.nulls(len(columns), one.type)  # another root's
             for one in wanted
         ]
-        return pa.StructArray.from_arrays(fields, fields=[*wanted], mask=found.is_null())
+        return pa.StructArray.from_arrays(fields, fields=[*wanted], mask=columns.is_null())
 
     def has(self, field: pa.Field) -> bool:
         """Whether it has a column of this name and type."""
@@ -168,45 +168,46 @@ def _roots(file: Any) -> list[Any]:
 
 def _held(top: Any) -> set[str]:
     """The messages that a message's fields, and those of messages inside of it, have as types."""
-    found, stack = set(), [top]
+    names, stack = set(), [top]
     while stack:
         one = stack.pop()
-        found |= {field.message_type.full_name for field in one.fields if field.message_type is not None}
+        names |= {field.message_type.full_name for field in one.fields if field.message_type is not None}
         stack += one.nested_types
-    return found
+    return names
 
 
 def _united(roots: Iterable[_Root], left_out: dict[str, str]) -> pa.StructType | None:
     """The columns of all roots; what differs is reported in `left_out`."""
     fields: dict[str, pa.Field] = {}
     for root in roots:
-        for one in root.column.type:
-            other = fields.setdefault(one.name.lower(), one)
-            if other != one:
-                why = f"the schema's messages have it as '{other.name}' of type {other.type}, and as {one.type}"
-                left_out[f"{root.message.DESCRIPTOR.name}.{one.name}"] = why
+        for field in root.column.type:
+            other = fields.setdefault(field.name.lower(), field)
+            if other != field:
+                why = f"the schema's messages have it as '{other.name}' of type {other.type}, and as {field.type}"
+                left_out[f"{root.message.DESCRIPTOR.name}.{field.name}"] = why
     return pa.struct([*fields.values()]) if fields else None
 
 
 def _all_defaults(roots: Iterable[_Root], columns: pa.StructType | None) -> dict[FieldPath, Any]:
     """What absent fields are, where that is not null."""
-    found: dict[FieldPath, Any] = {}
+    defaults: dict[FieldPath, Any] = {}
     begun: set[str] = set()
     for root in roots:
         # Of fields of several roots with one name, the first root's is the column.
-        found |= {
+        defaults |= {
             path: value
             for path, value in _defaults(root.column, root.message.DESCRIPTOR, ())
             if path[0] not in begun and columns is not None and columns.get_field_index(path[0]) >= 0
         }
         begun |= {one.name for one in root.column.fields}
-    return found
+    return defaults
 
 
 def _defaults(column: ProtoColumn, descriptor: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
     """The same of one message, and those that it holds."""
-    for one in column.fields:
-        field, inner, here = descriptor.fields_by_name[one.name], one.column, (*path, one.name)
+    for column_field in column.fields:
+        field, inner = descriptor.fields_by_name[column_field.name], column_field.column
+        here = (*path, column_field.name)
         held = field.message_type
         if inner.shape in (ProtoShape.LIST, ProtoShape.MAP):
             yield here, []
@@ -214,7 +215,7 @@ def _defaults(column: ProtoColumn, descriptor: Any, path: FieldPath) -> Iterator
                 held = held.fields_by_name["value"].message_type
             here = (*here, "element" if inner.shape is ProtoShape.LIST else "value")
             inner = inner.inner[-1]
-        elif inner.index < 0 and (not one.optional or field.has_default_value):
+        elif inner.index < 0 and (not column_field.optional or field.has_default_value):
             value = field.default_value
             yield here, inner.names[value] if inner.names else value
         if inner.shape is ProtoShape.MESSAGE:

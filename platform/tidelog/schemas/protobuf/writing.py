@@ -89,10 +89,10 @@ class _ProtoWriter:
         return made
 
     def _oneofs(self, elements: Sequence[Any]) -> list[ast.OneOf]:
-        found = _of(elements, ast.OneOf)
+        oneofs = _of(elements, ast.OneOf)
         if not self._normalized:
-            return found
-        full = [one for one in found if _of(one.elements, ast.Field)]
+            return oneofs
+        full = [one for one in oneofs if _of(one.elements, ast.Field)]
         return sorted(full, key=lambda one: min(own.number for own in _of(one.elements, ast.Field)))
 
     def _oneof(self, oneof: ast.OneOf) -> str:
@@ -146,22 +146,22 @@ class _ProtoWriter:
         return f"{first} to {'max' if last[0] == str(_MAX_NUMBER) else last[0]}"
 
     def _extensions(self, elements: Sequence[Any]) -> list[str]:
-        found = [(one, [self._range(text) for text in one.ranges]) for one in _of(elements, ast.ExtensionRange)]
+        ranges = [(one, [self._range(text) for text in one.ranges]) for one in _of(elements, ast.ExtensionRange)]
         if self._normalized:
-            found = sorted(
-                ((one, [text]) for one, texts in found for text in texts), key=lambda pair: _start(pair[1][0])
+            ranges = sorted(
+                ((one, [text]) for one, texts in ranges for text in texts), key=lambda pair: _start(pair[1][0])
             )
-        return [f"extensions {', '.join(texts)}{self._compact(one.options)};\n" for one, texts in found]
+        return [f"extensions {', '.join(texts)}{self._compact(one.options)};\n" for one, texts in ranges]
 
     def _extends(self, elements: Sequence[Any]) -> list[str]:
         merged: dict[str, list[Any]] = {}
         made: list[tuple[str, list[Any]]] = []
-        for one in _of(elements, ast.Extension):
-            fields = [own for own in one.elements if isinstance(own, ast.Field)]
+        for extension in _of(elements, ast.Extension):
+            fields = [own for own in extension.elements if isinstance(own, ast.Field)]
             if self._normalized:
-                merged.setdefault(self._type(one.typeName), []).extend(fields)
+                merged.setdefault(self._type(extension.typeName), []).extend(fields)
             else:
-                made.append((one.typeName, fields))
+                made.append((extension.typeName, fields))
         return [
             self._braced(f"extend {name}", [self._field(own) for own in self._by_number(fields)])
             for name, fields in (*made, *merged.items())
