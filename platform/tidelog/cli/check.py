@@ -231,11 +231,11 @@ def _print_step(step: "Step", state: str) -> None:
         say(Text.assemble("  ", ("risk: ", "bold yellow"), step.risk))
 
 
-def _print_given_up(one: "GivenUp", state: str) -> None:
-    held = "its records" if one.records is None else counted(one.records, "record")
+def _print_given_up(gap: "GivenUp", state: str) -> None:
+    held = "its records" if gap.records is None else counted(gap.records, "record")
     console().print()
-    say(Text.assemble((state, "bold"), f"  {_place(one.topic, one.path)}"))
-    say(f"  Give up offsets {one.base_offset} to {one.end} of partition {one.partition} ({held}). {one.why}")
+    say(Text.assemble((state, "bold"), f"  {_place(gap.topic, gap.path)}"))
+    say(f"  Give up offsets {gap.base_offset} to {gap.end} of partition {gap.partition} ({held}). {gap.why}")
     say("  An empty segment takes its place, over which readers pass; no other record goes.")
 
 

@@ -58,9 +58,9 @@ def doctor(
 
 def _summary(facts: "LakeFacts") -> dict[str, int | float]:
     snapshot = facts.snapshot
-    found: dict[str, int | float] = {}
+    summary: dict[str, int | float] = {}
     if snapshot is not None:
-        found = {
+        summary = {
             "topics": len(snapshot.topics),
             "files": sum(topic.files for topic in facts.topics.values()),
             "groups": len(snapshot.groups),
@@ -68,12 +68,12 @@ def _summary(facts: "LakeFacts") -> dict[str, int | float]:
             "open_transactions": len(snapshot.open_transactions),
         }
     if (run := facts.waiting) is not None:
-        found |= {"waiting_files": run.waiting_files, "waiting_bytes": run.waiting_bytes}
+        summary |= {"waiting_files": run.waiting_files, "waiting_bytes": run.waiting_bytes}
         if run.waiting_until_ms is not None:
-            found["waiting_until_ms"] = run.waiting_until_ms
+            summary["waiting_until_ms"] = run.waiting_until_ms
     if facts.space is not None:
-        found |= {"disk_free_bytes": facts.space.free, "disk_bytes": facts.space.total}
-    return found
+        summary |= {"disk_free_bytes": facts.space.free, "disk_bytes": facts.space.total}
+    return summary
 
 
 def _waits(run: "MaintenanceRun") -> str:

@@ -59,18 +59,18 @@ def list_schemas(
             for name in names:
                 say(name)
             return
-        found = [(client.get_versions(name, deleted), client.get_version(name, "latest", deleted)) for name in names]
+        versions = [(client.get_versions(name, deleted), client.get_version(name, "latest", deleted)) for name in names]
     if call.as_json:
         print_json(
             [
                 {"subject": name, "versions": numbers, "id": last.schema_id, "type": last.schema.schema_type}
-                for name, (numbers, last) in zip(names, found, strict=True)
+                for name, (numbers, last) in zip(names, versions, strict=True)
             ]
         )
-    elif found:
+    elif versions:
         rows = [
             (name, ", ".join(map(str, numbers)), str(last.schema_id), last.schema.schema_type)
-            for name, (numbers, last) in zip(names, found, strict=True)
+            for name, (numbers, last) in zip(names, versions, strict=True)
         ]
         out.print(table(["subject", "versions", ">id", "type"], rows))
     else:
@@ -96,12 +96,12 @@ def show(
     with registry_client(call, where) as client:
         if schema_id is not None:
             schema = client.get_schema(schema_id)
-            found = {"id": schema_id, **schema.to_dict()}
+            document = {"id": schema_id, **schema.to_dict()}
         else:
             registered = client.get_version(str(subject), version, deleted)
-            schema, found = registered.schema, registered.to_dict()
+            schema, document = registered.schema, registered.to_dict()
     if call.as_json:
-        print_json(found)
+        print_json(document)
     else:
         typer.echo(schema.schema_str)
 
@@ -124,11 +124,11 @@ def register(
     with registry_client(call, where, create=True) as client:
         # What servers before Confluent's 7.7 answer is the id alone.
         answer = client.register_schema_full_response(subject, schema, normalize)
-        found = replace(answer, version=client.lookup_schema(subject, schema, normalize).version)
+        registered = replace(answer, version=client.lookup_schema(subject, schema, normalize).version)
     if call.as_json:
-        print_json({"subject": subject, "version": found.version, "id": found.schema_id})
+        print_json({"subject": subject, "version": registered.version, "id": registered.schema_id})
     else:
-        say(f"{subject} has this schema as version {found.version}, with the id {found.schema_id}.")
+        say(f"{subject} has this schema as version {registered.version}, with the id {registered.schema_id}.")
 
 
 @command(schemas, "check", example="tidelog schema check orders-value order.avsc")
@@ -226,11 +226,11 @@ def config(
         if unset:
             client.unset(subject)
         _set(client, subject, compatibility, normalize, None if mode is None else mode.upper())
-        found = client.settings_in_force(subject)
+        settings = client.settings_in_force(subject)
     if call.as_json:
-        print_json({"subject": subject, **found})
+        print_json({"subject": subject, **settings})
     else:
-        console().print(table(["setting", "value"], [(key, _shown(value)) for key, value in found.items()]))
+        console().print(table(["setting", "value"], [(key, _shown(value)) for key, value in settings.items()]))
 
 
 def _set(
@@ -277,15 +277,15 @@ def _schema(file: str, kind: str | None, references: list[str] | None) -> "Schem
     from tidelog.clients.schema_registry.model import Schema
 
     path = Path(file)
-    found = _BY_SUFFIX.get(path.suffix.lower(), "AVRO") if kind is None else _KINDS.get(kind.lower())
-    if found is None:
+    schema_type = _BY_SUFFIX.get(path.suffix.lower(), "AVRO") if kind is None else _KINDS.get(kind.lower())
+    if schema_type is None:
         raise UsageProblemError(f"{kind!r} is no type of schemas. There are {', '.join(_KINDS)}.")
     data = sys.stdin.buffer.read() if file == _STDIN else path.read_bytes()
     try:
         text = data.decode()
     except UnicodeDecodeError:
         raise UsageProblemError(f"{file} is no text in UTF-8, as schemas are.") from None
-    return Schema(text, found, [_reference(one) for one in references or ()])
+    return Schema(text, schema_type, [_reference(one) for one in references or ()])
 
 
 def _reference(text: str) -> "SchemaReference":

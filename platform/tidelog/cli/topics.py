@@ -65,18 +65,18 @@ def list_topics(
     One that can't be opened is marked and reported on stderr, and the exit code is 1.
     """
     with call.open_lake() as opened:
-        found = each_topic(opened.topics(internal=internal), opened.summarize_topic)
+        summaries = each_topic(opened.topics(internal=internal), opened.summarize_topic)
     out = console()
     if call.as_json:
-        print_json([views.summary_json(name, topic) for name, topic in found.items()])
+        print_json([views.summary_json(name, topic) for name, topic in summaries.items()])
     elif not out.is_terminal:
-        for name in found:
+        for name in summaries:
             say(name)
-    elif found:
-        out.print(views.summaries(found))
+    elif summaries:
+        out.print(views.summaries(summaries))
     else:
         say("No topics yet. Create one: tidelog topic create NAME --partitions 8")
-    tell_broken(found, as_json=call.as_json)
+    tell_broken(summaries, as_json=call.as_json)
 
 
 @command(topics, "describe", example="tidelog topic describe orders --all")
@@ -199,7 +199,7 @@ def delete_records(
 
 def offsets_from_options(texts: Sequence[str]) -> dict[int, int]:
     """`["0:1500", "1:-1"]` as {0: 1500, 1: -1}. Raises `typer.BadParameter`."""
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     for text in texts:
         match = _OFFSET.fullmatch(text.strip())
         if match is None:
@@ -207,8 +207,8 @@ def offsets_from_options(texts: Sequence[str]) -> dict[int, int]:
                 f"{text!r} is not of the form PARTITION:OFFSET, such as 0:1500, or 0:-1 for all records.",
                 param_hint="--offset",
             )
-        _put(found, int(match[1]), int(match[2]), "--offset")
-    return found
+        _put(offsets, int(match[1]), int(match[2]), "--offset")
+    return offsets
 
 
 def offsets_from_file(path: Path, topic: str) -> dict[int, int]:
@@ -230,11 +230,11 @@ def offsets_from_file(path: Path, topic: str) -> dict[int, int]:
         )
     if body.get("version", 1) != 1:
         raise typer.BadParameter(f"{path} has version {body['version']!r}; only 1 is known.", param_hint=option)
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     for entry in entries:
         _check_entry(entry, path, topic)
-        _put(found, entry["partition"], entry["offset"], option)
-    return found
+        _put(offsets, entry["partition"], entry["offset"], option)
+    return offsets
 
 
 def _check_entry(entry: Any, path: Path, topic: str) -> None:
@@ -253,7 +253,7 @@ def _check_entry(entry: Any, path: Path, topic: str) -> None:
         )
 
 
-def _put(found: dict[int, int], partition: int, offset: int, option: str) -> None:
-    if partition in found:
+def _put(offsets: dict[int, int], partition: int, offset: int, option: str) -> None:
+    if partition in offsets:
         raise typer.BadParameter(f"Partition {partition} is given twice.", param_hint=option)
-    found[partition] = offset
+    offsets[partition] = offset

@@ -32,15 +32,15 @@ def list_transactions(
     from tidelog.operations.transactions import read_transactions
 
     with call.open_lake() as opened:
-        found, where = read_transactions(opened), opened.uri
+        summaries, where = read_transactions(opened), opened.uri
     out = console()
     if call.as_json:
-        print_json([transaction_json(shown, where) for shown in found])
+        print_json([transaction_json(shown, where) for shown in summaries])
     elif not out.is_terminal:
-        for shown in found:
+        for shown in summaries:
             say(shown.transactional.transactional_id)
-    elif found:
-        out.print(list_table(found, where))
+    elif summaries:
+        out.print(list_table(summaries, where))
     else:
         say("No transactional ids. One begins with its first init_transactions.")
 
@@ -102,39 +102,39 @@ def list_producers(
             return known_producers(opened.topic(name).state())
 
         by_topic = {name: look(name) for name in topic} if topic else each_topic(opened.topics(), look)
-    found = [(name, one) for name, known in by_topic.items() if isinstance(known, list) for one in known]
+    rows = [(name, one) for name, known in by_topic.items() if isinstance(known, list) for one in known]
     out = console()
     if call.as_json:
-        print_json(producers_json(found))
-    elif found or not out.is_terminal:
-        out.print(producers_table(found))
+        print_json(producers_json(rows))
+    elif rows or not out.is_terminal:
+        out.print(producers_table(rows))
     else:
         say("No producers. One is remembered from its first record on, for producer.id.expiration.ms.")
     tell_broken(by_topic, as_json=call.as_json)
 
 
-def list_table(found: "Iterable[TransactionSummary]", where: str) -> RenderableType:
+def list_table(summaries: "Iterable[TransactionSummary]", where: str) -> RenderableType:
     """A row for each transactional id."""
     return table(
         ["TRANSACTIONAL-ID", "COORDINATOR", ">PRODUCER-ID", "TRANSACTION-STATE"],
-        [(s.transactional.transactional_id, where, str(s.transactional.producer_id), s.state.value) for s in found],
+        [(s.transactional.transactional_id, where, str(s.transactional.producer_id), s.state.value) for s in summaries],
     )
 
 
 def describe_table(shown: "TransactionSummary", where: str, now_ms: int) -> RenderableType:
     """One transactional id in a row."""
-    one, start_ms = shown.transactional, shown.start_ms
+    transactional, start_ms = shown.transactional, shown.start_ms
     columns = ["COORDINATOR", "TRANSACTIONAL-ID", ">PRODUCER-ID", ">PRODUCER-EPOCH", "TRANSACTION-STATE"]
     return table(
         [*columns, ">TIMEOUT-MS", ">START-TIME-MS", ">DURATION-MS", "TOPIC-PARTITIONS"],
         [
             (
                 where,
-                one.transactional_id,
-                str(one.producer_id),
-                str(one.kafka_epoch),
+                transactional.transactional_id,
+                str(transactional.producer_id),
+                str(transactional.kafka_epoch),
                 shown.state.value,
-                str(one.timeout_ms),
+                str(transactional.timeout_ms),
                 shown_or_dash(start_ms),
                 shown_or_dash(None if start_ms is None else max(0, now_ms - start_ms)),
                 ",".join(f"{topic}-{partition}" for topic, partition in shown.partitions) or DASH,
@@ -145,32 +145,32 @@ def describe_table(shown: "TransactionSummary", where: str, now_ms: int) -> Rend
 
 def transaction_json(shown: "TransactionSummary", where: str) -> dict[str, Any]:
     """The same as a document; None where the table has -. `epoch` is tidelog's own, which never falls."""
-    one = shown.transactional
+    transactional = shown.transactional
     return {
-        "transactional_id": one.transactional_id,
+        "transactional_id": transactional.transactional_id,
         "coordinator": where,
-        "producer_id": one.producer_id,
-        "producer_epoch": one.kafka_epoch,
-        "epoch": one.epoch,
-        "number": one.number,
+        "producer_id": transactional.producer_id,
+        "producer_epoch": transactional.kafka_epoch,
+        "epoch": transactional.epoch,
+        "number": transactional.number,
         "state": shown.state.value,
-        "timeout_ms": one.timeout_ms,
+        "timeout_ms": transactional.timeout_ms,
         "start_time_ms": shown.start_ms,
-        "update_time_ms": one.updated_ms,
+        "update_time_ms": transactional.updated_ms,
         "topic_partitions": [{"topic": topic, "partition": partition} for topic, partition in shown.partitions],
     }
 
 
-def producers_table(found: "Iterable[tuple[str, KnownProducer]]") -> RenderableType:
+def producers_table(rows: "Iterable[tuple[str, KnownProducer]]") -> RenderableType:
     """A row for each producer of each partition."""
     columns = ["TOPIC", ">PARTITION", ">PRODUCER-ID", ">PRODUCER-EPOCH", ">LAST-SEQUENCE", ">LAST-TIMESTAMP"]
-    return table(columns, [[topic, *(shown_or_dash(n) for n in _figures(one))] for topic, one in found])
+    return table(columns, [[topic, *(shown_or_dash(n) for n in _figures(one))] for topic, one in rows])
 
 
-def producers_json(found: "Iterable[tuple[str, KnownProducer]]") -> list[dict[str, Any]]:
+def producers_json(rows: "Iterable[tuple[str, KnownProducer]]") -> list[dict[str, Any]]:
     """The same as documents."""
     names = ("partition", "producer_id", "producer_epoch", "last_sequence", "last_timestamp_ms")
-    return [{"topic": topic, **dict(zip(names, _figures(one), strict=True))} for topic, one in found]
+    return [{"topic": topic, **dict(zip(names, _figures(one), strict=True))} for topic, one in rows]
 
 
 def _figures(one: "KnownProducer") -> tuple[int | None, ...]:

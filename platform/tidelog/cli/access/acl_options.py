@@ -122,7 +122,7 @@ class AclOptions:
         if not producer and not consumer:
             return self._operations() or [Op.ALL]
         # As kafka-acls.sh has them.
-        found = {
+        operations = {
             AclResource.TOPIC: [
                 *([Op.WRITE, Op.DESCRIBE, Op.CREATE] if producer else ()),
                 *([Op.READ, Op.DESCRIBE] if consumer else ()),
@@ -130,13 +130,13 @@ class AclOptions:
             AclResource.GROUP: [Op.READ] if consumer else [],
             AclResource.TRANSACTIONAL_ID: [Op.WRITE, Op.DESCRIBE] if producer else [],
         }.get(resource, [])
-        if not found:
+        if not operations:
             what = resource.name.lower().replace("_", " ")
             raise UsageProblemError(
                 f"{'A producer' if producer else 'A consumer'} needs no ACL of a {what}: leave it out, or give"
                 " --operation."
             )
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(operations))
 
 
 def principal_of(text: str) -> str:
@@ -170,8 +170,8 @@ def operation_of(text: str) -> "AclOperation":
     from tidelog.access.model import AclOperation
 
     names = {one.name.replace("_", ""): one for one in AclOperation if one is not AclOperation.ANY}
-    found = names.get(re.sub(r"[-_ ]", "", text).upper())
-    if found is None:
+    operation = names.get(re.sub(r"[-_ ]", "", text).upper())
+    if operation is None:
         there = ", ".join(one.name.title().replace("_", "") for one in names.values())
         raise UsageProblemError(f"{text!r} is no operation of Kafka's. There are {there}.")
-    return found
+    return operation

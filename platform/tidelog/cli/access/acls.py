@@ -27,12 +27,12 @@ def list_acls(call: Session, wanted: AclOptions) -> None:
 
     filters = wanted.filters(exact=False)
     with access_log(call) as log:
-        found = describe_acls(log, filters)
+        bindings = describe_acls(log, filters)
     out = console()
     if call.as_json:
-        print_json([acl_fields(acl) for acl in found])
-    elif found or not out.is_terminal:
-        out.print(acls_table(found))
+        print_json([acl_fields(acl) for acl in bindings])
+    elif bindings or not out.is_terminal:
+        out.print(acls_table(bindings))
     else:
         say("No such ACLs." if not wanted.is_empty else "No ACLs. 'tidelog acl add' adds one.")
 
@@ -115,11 +115,11 @@ def export(
         raise UsageProblemError("Say in which form: --iam.")
     with access_log(call) as log:
         state, address = log.look(), root or call.named_lake()
-    found = iam_policies(state, address, principals=None if principal is None else [principal_of(principal)])
-    gaps = [{"principal": gap.principal, "what": gap.what, "why": gap.why} for gap in found.gaps]
+    exported = iam_policies(state, address, principals=None if principal is None else [principal_of(principal)])
+    gaps = [{"principal": gap.principal, "what": gap.what, "why": gap.why} for gap in exported.gaps]
     if call.as_json:
-        print_json({"policies": found.policies, "not_expressed": gaps})
+        print_json({"policies": exported.policies, "not_expressed": gaps})
         return
-    print_json(next(iter(found.policies.values())) if principal is not None else found.policies)
-    for gap in found.gaps:
+    print_json(next(iter(exported.policies.values())) if principal is not None else exported.policies)
+    for gap in exported.gaps:
         note(f"{gap.principal}: {gap.what}: {gap.why}")

@@ -67,13 +67,13 @@ Limits = Annotated[
 
 def limits_of(texts: Sequence[str], hint: str = "NAME=RATE") -> "dict[Quota, float]":
     """`producer_byte_rate=1000` and others, as limits. Raises `typer.BadParameter`, `UsageProblemError`."""
-    found = {}
+    limits = {}
     for name, value in pairs(hint, list(texts)).items():
         try:
-            found[quota_of(name)] = float(value)
+            limits[quota_of(name)] = float(value)
         except ValueError:
             raise UsageProblemError(f"{value!r} is no number: {name} is a rate, such as 1048576.") from None
-    return found
+    return limits
 
 
 def quota_of(name: str) -> "Quota":
@@ -92,12 +92,12 @@ def list_quotas(call: Session) -> None:
     from tidelog.operations.quotas import describe_quotas
 
     with access_log(call) as log:
-        found = describe_quotas(log)
+        by_entity = describe_quotas(log)
     out = console()
     if call.as_json:
-        print_json([quota_json(entity, limits) for entity, limits in found.items()])
-    elif found or not out.is_terminal:
-        out.print(quotas_table(found.items()))
+        print_json([quota_json(entity, limits) for entity, limits in by_entity.items()])
+    elif by_entity or not out.is_terminal:
+        out.print(quotas_table(by_entity.items()))
     else:
         say("No quotas. 'tidelog quota set' sets one.")
 

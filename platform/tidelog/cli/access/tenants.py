@@ -58,15 +58,15 @@ def list_tenants(call: Session) -> None:
     from tidelog.cli.access.views import tenant_json, tenants_table
 
     with access_log(call) as log:
-        found = [tenant for _, tenant in sorted(log.look().tenants.items())]
+        tenant_list = [tenant for _, tenant in sorted(log.look().tenants.items())]
     out = console()
     if call.as_json:
-        print_json([tenant_json(tenant) for tenant in found])
+        print_json([tenant_json(tenant) for tenant in tenant_list])
     elif not out.is_terminal:
-        for tenant in found:
+        for tenant in tenant_list:
             say(tenant.name)
-    elif found:
-        out.print(tenants_table(found))
+    elif tenant_list:
+        out.print(tenants_table(tenant_list))
     else:
         say("No tenants. 'tidelog tenant create' creates one.")
 

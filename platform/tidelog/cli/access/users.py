@@ -82,12 +82,12 @@ def _read(source: str) -> str:
                 text = file.read(most + 1)
     except UnicodeDecodeError:
         raise UsageProblemError("The password is no text in UTF-8. Write it as one line of text.") from None
-    found = text.removesuffix("\n").removesuffix("\r")
-    if len(found) > MOST_PASSWORD_CHARS or "\n" in found:
+    password = text.removesuffix("\n").removesuffix("\r")
+    if len(password) > MOST_PASSWORD_CHARS or "\n" in password:
         raise UsageProblemError(
             f"The password is one line of at most {MOST_PASSWORD_CHARS} characters, and nothing else is in its file."
         )
-    return found
+    return password
 
 
 def _mechanism(name: str) -> "ScramMechanism":
@@ -106,7 +106,7 @@ def list_users(
     from tidelog.operations.access import describe_users
 
     with access_log(call) as log:
-        found = describe_users(log)
+        by_name = describe_users(log)
     out = console()
     if call.as_json:
         print_json(
@@ -116,14 +116,14 @@ def list_users(
                     "mechanisms": [{"mechanism": one.value, "iterations": n} for one, n in user.iterations.items()],
                     "tenant": user.tenant,
                 }
-                for user in found.values()
+                for user in by_name.values()
             ]
         )
     elif not out.is_terminal:
-        for name in found:
+        for name in by_name:
             say(name)
-    elif found:
-        rows = [(user.name, ", ".join(user.iterations), user.tenant or "") for user in found.values()]
+    elif by_name:
+        rows = [(user.name, ", ".join(user.iterations), user.tenant or "") for user in by_name.values()]
         out.print(table(["USER", "MECHANISMS", "TENANT"], rows))
     else:
         say("No users. 'tidelog user add' adds one.")

@@ -23,13 +23,13 @@ def quota_json(entity: Entity, limits: Mapping[Quota, float]) -> dict[str, Any]:
     return {**of, "limits": {quota.value: limit for quota, limit in sorted(limits.items())}}
 
 
-def quotas_table(found: Iterable[tuple[Entity, Mapping[Quota, float]]]) -> RenderableType:
+def quotas_table(quotas: Iterable[tuple[Entity, Mapping[Quota, float]]]) -> RenderableType:
     """A row for each limit."""
     return table(
         ["USER", "CLIENT-ID", "IP", "QUOTA", ">RATE"],
         [
             (entity.user or DASH, entity.client_id or DASH, entity.ip or DASH, quota.value, _rate(limit))
-            for entity, limits in found
+            for entity, limits in quotas
             for quota, limit in sorted(limits.items())
         ],
     )

@@ -55,12 +55,12 @@ class MaintainerElection:
     def is_elected(self) -> bool:
         """Whether this one is elected. Deletes what maintainers have left that are gone. Raises `StorageError`."""
         self.show()
-        found = {info.path: info.modified_ms for info in self._storage.list_after(FOLDER)}
-        now_ms = found.get(self._lease.path, 0)
-        silent = [path for path, shown_ms in found.items() if now_ms - shown_ms > SILENT_MS]
+        times_ms = {info.path: info.modified_ms for info in self._storage.list_after(FOLDER)}
+        now_ms = times_ms.get(self._lease.path, 0)
+        silent = [path for path, shown_ms in times_ms.items() if now_ms - shown_ms > SILENT_MS]
         for path in silent:
             self._storage.delete(path)
-        mine = min(found.keys() - silent, default=self._lease.path) == self._lease.path
+        mine = min(times_ms.keys() - silent, default=self._lease.path) == self._lease.path
         if mine != self._had:
             logger.info("Maintenance is %s", "this one's turn" if mine else "another one's turn")
         self._had = mine

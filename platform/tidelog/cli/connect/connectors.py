@@ -78,17 +78,17 @@ def plugins(call: Session) -> None:
     from tidelog.connect.converters.table import CONVERTERS
     from tidelog.connect.runtime.plugins import Plugins, kind_of
 
-    known = Plugins()
+    installed = Plugins()
     rows = [
         {"class": one.names[0], "type": kind_of(one), "version": one.version, "guarantee": one.guarantee}
-        for one in known
+        for one in installed
     ]
     rows += [{"class": one.names[0], "type": one.kind, "version": "", "guarantee": ""} for one in CONVERTERS]
     if call.as_json:
         print_json(rows)
         return
     _table(rows, "class", "type", "guarantee")
-    for missing in known.missing:
+    for missing in installed.missing:
         typer.echo(f"{missing.path} can't be loaded: {missing.why}", err=True)
 
 

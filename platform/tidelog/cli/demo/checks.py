@@ -19,13 +19,13 @@ def show_flights(step: DemoStep, lake: Lake, flights: pa.Table) -> None:
     """Show where topic `flights` has its records, and compare their keys with these flights' carriers."""
     keys = {p: count_by(column(lake, "flights", p, "key")) for p in lake.offsets("flights")}
     step.show(_partitions(lake.describe_topic("flights"), keys))
-    found = {key: count for counts in keys.values() for key, count in counts.items()}
+    by_carrier = {key: count for counts in keys.values() for key, count in counts.items()}
     wanted = count_by(flights["carrier"])
-    apart = sum(map(len, keys.values())) - len(found)
+    apart = sum(map(len, keys.values())) - len(by_carrier)
     step.check(
-        found == wanted and not apart,
+        by_carrier == wanted and not apart,
         "as many flights of each carrier as in the data, each carrier in one partition",
-        f"{sum(found.values())} of {sum(wanted.values())} flights, {apart} carriers in several partitions.",
+        f"{sum(by_carrier.values())} of {sum(wanted.values())} flights, {apart} carriers in several partitions.",
     )
 
 
@@ -38,21 +38,21 @@ def check_averages(step: DemoStep, lake: Lake, flights: pa.Table) -> None:
 
 def compare_averages(step: DemoStep, values: list[bytes], flights: pa.Table) -> None:
     """Compare records of topic `delays` with the averages that Arrow computes."""
-    found, count = parse_averages(values)
+    averages, count = parse_averages(values)
     wanted = closed_averages(flights, jobs.LATENESS)
-    wrong = sum(found.get(hour) != average for hour, average in wanted.items())
+    wrong = sum(averages.get(hour) != average for hour, average in wanted.items())
     step.check(
-        found == wanted and count == len(wanted),
+        averages == wanted and count == len(wanted),
         f"all {number(count)} hours are there once, with the averages that Arrow computes from the data",
         f"Of {counted(len(wanted), 'hour')} {number(wrong)} are missing or differ; {number(count)} found.",
     )
 
 
-def check_airlines(step: DemoStep, found: pa.Table, flights: pa.Table) -> None:
+def check_airlines(step: DemoStep, sql_table: pa.Table, flights: pa.Table) -> None:
     """Compare each carrier's flights and mean delay, as SQL gives them, with those that Arrow computes."""
     by_carrier = flights.group_by("carrier").aggregate([([], "count_all"), ("dep_delay", "mean")])
     wanted = {row["carrier"]: (row["count_all"], round(row["dep_delay_mean"], 6)) for row in by_carrier.to_pylist()}
-    seen = {row["carrier"]: (row["flights"], round(row["delay"], 6)) for row in found.to_pylist()}
+    seen = {row["carrier"]: (row["flights"], round(row["delay"], 6)) for row in sql_table.to_pylist()}
     step.check(
         seen == wanted,
         f"the mean delays of all {len(wanted)} airlines are those that Arrow computes from the data",

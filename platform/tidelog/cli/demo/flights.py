@@ -76,12 +76,12 @@ def closed_averages(flights: pa.Table, lateness: timedelta) -> Averages:
 
 def parse_averages(values: list[bytes]) -> tuple[Averages, int]:
     """The records of topic `delays`, and how many there are, which is more than their hours when one came twice."""
-    found: Averages = {}
+    averages: Averages = {}
     for value in values:
         row = orjson.loads(value)
         hour = datetime.fromisoformat(row["hour"])
-        found[row["origin"], hour] = (row["flights"], row["departed"], row.get("average_delay"))
-    return found, len(values)
+        averages[row["origin"], hour] = (row["flights"], row["departed"], row.get("average_delay"))
+    return averages, len(values)
 
 
 def count_by(column: pa.ChunkedArray | pa.Array) -> dict[str, int]:

@@ -80,7 +80,7 @@ def consume_all(address: str, topic: str, group: str) -> list[tuple[int, int, by
             "log_level": 3,
         }
     )
-    found: list[tuple[int, int, bytes]] = []
+    records: list[tuple[int, int, bytes]] = []
     ended: set[int] = set()
     try:
         consumer.subscribe([topic])
@@ -105,8 +105,8 @@ def consume_all(address: str, topic: str, group: str) -> list[tuple[int, int, by
                 if error is not None:
                     ended.add(partition)
                 elif isinstance(value, bytes):
-                    found.append((partition, offset, value))
+                    records.append((partition, offset, value))
         consumer.commit(asynchronous=False)
-        return found
+        return records
     finally:
         consumer.close()

@@ -150,12 +150,12 @@ class KafkaSteps:
 
     def _check_answers(self, step: DemoStep, sending: SentRecords, wanted: int) -> None:
         ends = {p: end for p, (_, end) in self.lake.offsets("flights").items()}
-        found = {p: sending.ends[p] for p in ends}
+        acked_ends = {p: sending.ends[p] for p in ends}
         step.check(
-            sending.acked == wanted and not sending.failed and not sending.out_of_order and found == ends,
+            sending.acked == wanted and not sending.failed and not sending.out_of_order and acked_ends == ends,
             "each record was acknowledged with its offset, in order, and the Delta table ends at the same offsets",
             f"{number(sending.acked)} of {number(wanted)} were acknowledged, {len(sending.failed)} failed"
-            f" {sending.failed[:1]}, {sending.out_of_order} out of order; offsets {found}, the table's {ends}.",
+            f" {sending.failed[:1]}, {sending.out_of_order} out of order; offsets {acked_ends}, the table's {ends}.",
         )
 
     def _consume(self, flights: pa.Table) -> None:

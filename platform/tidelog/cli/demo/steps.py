@@ -143,7 +143,7 @@ class Steps:
         return (sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)) if stages else None
 
 
-def _worst_hours(found: pa.Table) -> RenderableType:
+def _worst_hours(hours: pa.Table) -> RenderableType:
     """Airport, hour, flights that departed, average delay, and the airline that was latest."""
     return table(
         ["airport", "hour in New York", ">flights", ">mean delay", ">longest", "airline of the longest"],
@@ -156,15 +156,15 @@ def _worst_hours(found: pa.Table) -> RenderableType:
                 _minutes(row["longest"]),
                 row["carrier"],
             )
-            for row in found.to_pylist()
+            for row in hours.to_pylist()
         ],
     )
 
 
-def _latest_airlines(found: pa.Table, airlines: dict[str, str]) -> RenderableType:
+def _latest_airlines(delays: pa.Table, airlines: dict[str, str]) -> RenderableType:
     return table(
         ["airline", ">flights", ">mean delay"],
-        [(airlines[row["carrier"]], number(row["flights"]), _minutes(row["delay"])) for row in found.to_pylist()],
+        [(airlines[row["carrier"]], number(row["flights"]), _minutes(row["delay"])) for row in delays.to_pylist()],
     )
 
 

@@ -47,17 +47,17 @@ def list_groups(
 
     wanted = _states(state)
     with _open(call) as (opened, log):
-        found = [view.group or Group(name) for name, view in log.views().items()]
+        group_list = [view.group or Group(name) for name, view in log.views().items()]
         where = opened.uri
-    found = [group for group in found if not wanted or group.phase.value.lower() in wanted]
+    group_list = [group for group in group_list if not wanted or group.phase.value.lower() in wanted]
     out = console()
     if call.as_json:
-        print_json([group_views.state_json(group, where) for group in found])
+        print_json([group_views.state_json(group, where) for group in group_list])
     elif not out.is_terminal:
-        for group in found:
+        for group in group_list:
             say(group.group_id)
-    elif found:
-        out.print(group_views.list_table(found))
+    elif group_list:
+        out.print(group_views.list_table(group_list))
     else:
         say("No groups. A group begins when its first consumer joins or commits.")
 
@@ -66,11 +66,11 @@ def _states(text: str | None) -> set[str]:
     from tidelog.groups.model import GroupPhase
 
     names = {name.lower() for name in listed(text or "")}
-    known = {phase.value.lower(): phase.value for phase in GroupPhase}
-    unknown = sorted(names - known.keys())
+    states = {phase.value.lower(): phase.value for phase in GroupPhase}
+    unknown = sorted(names - states.keys())
     if unknown or (text is not None and not names):
         raise typer.BadParameter(
-            f"{unknown[0] if unknown else text!r} is no state of a group: give {', '.join(known.values())}.",
+            f"{unknown[0] if unknown else text!r} is no state of a group: give {', '.join(states.values())}.",
             param_hint="--state",
         )
     return names
@@ -98,21 +98,21 @@ def describe(
     with _open(call) as (opened, log):
         snapshot = with_their_topics(opened, read_groups(opened, log, None if every else dict.fromkeys(names or ())))
         where = opened.uri
-    found = [describe_group(snapshot, name) for name in snapshot.groups]
+    descriptions = [describe_group(snapshot, name) for name in snapshot.groups]
     if call.as_json:
-        print_json([group_views.description_json(description, where) for description in found])
+        print_json([group_views.description_json(description, where) for description in descriptions])
         return
     out = console()
     if state:
-        out.print(group_views.states_table([description.group for description in found], where))
+        out.print(group_views.states_table([description.group for description in descriptions], where))
         return
-    for description in found:
+    for description in descriptions:
         if not description.members:
             note(f"Consumer group '{description.group.group_id}' has no active members.")
     if members:
-        out.print(group_views.members_table(found, verbose=verbose))
+        out.print(group_views.members_table(descriptions, verbose=verbose))
     else:
-        out.print(group_views.offsets_table(found))
+        out.print(group_views.offsets_table(descriptions))
 
 
 @command(
@@ -146,11 +146,11 @@ def reset_offsets(
 
     with _open(call) as (opened, log):
         scenario = target.scenario(name, opened.clock.now_ms())
-        found = standings(opened, log, name, scope, scenario)
-        if not found:
+        partitions = standings(opened, log, name, scope, scenario)
+        if not partitions:
             raise UsageProblemError(f"Group '{name}' has no committed offsets there. Name topics with --topic.")
         try:
-            resets = plan_reset(scenario, found)
+            resets = plan_reset(scenario, partitions)
         except ValueError as e:
             raise UsageProblemError(str(e)) from None
         if execute:

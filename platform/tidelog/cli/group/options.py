@@ -114,16 +114,16 @@ class ResetTarget:
 
 def parse_scope(texts: Sequence[str]) -> dict[str, frozenset[int] | None]:
     """`["t:0,1", "u"]` as {"t": {0, 1}, "u": None}, None for all partitions. Raises ValueError."""
-    found: dict[str, frozenset[int] | None] = {}
+    scope: dict[str, frozenset[int] | None] = {}
     for text in texts:
         match = _SCOPE.fullmatch(text.strip())
         if match is None:
             raise ValueError(f"{text!r} is no topic, and no topic with partitions such as orders:0,1")
         topic, numbers = match[1], match[2]
-        if topic in found:
+        if topic in scope:
             raise ValueError(f"{topic!r} is given twice")
-        found[topic] = None if numbers is None else frozenset(int(number) for number in numbers.split(","))
-    return found
+        scope[topic] = None if numbers is None else frozenset(int(number) for number in numbers.split(","))
+    return scope
 
 
 def parse_datetime_ms(text: str) -> int:
@@ -148,7 +148,7 @@ def parse_duration_ms(text: str) -> int:
 
 def parse_offsets_file(text: str, group: str) -> "dict[TopicPartition, int]":
     """Lines `topic,partition,offset`, or `group,topic,partition,offset`, as --export writes them. Raises ValueError."""
-    found: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     for number, fields in enumerate(csv.reader(io.StringIO(text)), start=1):
         row = [field.strip() for field in fields]
         if not any(row):
@@ -160,12 +160,12 @@ def parse_offsets_file(text: str, group: str) -> "dict[TopicPartition, int]":
         if len(row) != 3 or not row[0] or not row[1].isdecimal() or not row[2].isdecimal():
             raise ValueError(f"line {number} is not of the form topic,partition,offset: {','.join(fields)!r}")
         place = (row[0], int(row[1]))
-        if place in found:
+        if place in offsets:
             raise ValueError(f"line {number} names partition {place[1]} of {place[0]} a second time")
-        found[place] = int(row[2])
-    if not found:
+        offsets[place] = int(row[2])
+    if not offsets:
         raise ValueError("it holds no offset")
-    return found
+    return offsets
 
 
 def export_lines(group: str, resets: "Iterable[tuple[TopicPartition, int]]") -> str:

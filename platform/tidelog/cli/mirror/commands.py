@@ -114,8 +114,8 @@ def status(
     from tidelog.operations.mirrors import described, read_status
 
     with call.open_lake() as lake:
-        found, follows, now_ms = read_status(lake.storage), lake.follows(), lake.clock.now_ms()
-    if found is None:
+        mirror_status, follows, now_ms = read_status(lake.storage), lake.follows(), lake.clock.now_ms()
+    if mirror_status is None:
         raise UsageProblemError(f"No mirror ever wrote to {lake.uri}: it is no follower ('tidelog mirror start').")
     if metrics:
         require("broker", "prometheus_client")
@@ -124,12 +124,12 @@ def status(
         from tidelog.mirror.metrics import mirror_metrics
         from tidelog.server.process.metrics_text import rendered
 
-        typer.echo(rendered(mirror_metrics(found, now_ms), floatToGoString).decode(), nl=False)
+        typer.echo(rendered(mirror_metrics(mirror_status, now_ms), floatToGoString).decode(), nl=False)
     elif call.as_json:
-        print_json(described(found, now_ms) | {"follows": None if follows is None else follows.source})
+        print_json(described(mirror_status, now_ms) | {"follows": None if follows is None else follows.source})
     else:
         out = console()
-        for line in status_lines(found, follows is not None, now_ms):
+        for line in status_lines(mirror_status, follows is not None, now_ms):
             out.print(line)
 
 
@@ -186,13 +186,13 @@ def compare(call: Session, lakes: TwoLakes) -> None:
     from tidelog.mirror.comparison import differences
 
     with lakes.open_source(call) as source, lakes.open_follower(call, create=False) as follower:
-        found = list(differences(source, follower))
+        lines = list(differences(source, follower))
     if call.as_json:
-        print_json({"differences": found})
+        print_json({"differences": lines})
     else:
-        for line in found or ["The two lakes hold the same."]:
+        for line in lines or ["The two lakes hold the same."]:
             say(line)
-    if found:
+    if lines:
         raise typer.Exit(FAILED)
 
 
@@ -279,20 +279,20 @@ def status_lines(status: "MirrorStatus", follows: bool, now_ms: int) -> Iterator
     rows = [
         (
             name,
-            number(one.source),
-            number(one.follower),
-            _waiting(one, now_ms),
-            one.problem,
+            number(table_status.source),
+            number(table_status.follower),
+            _waiting(table_status, now_ms),
+            table_status.problem,
         )
-        for name, one in status.tables.items()
+        for name, table_status in status.tables.items()
     ]
     yield table(("table", "source", "follower", "to be deleted", "not shipped because"), rows)
 
 
-def _waiting(one: "TableStatus", now_ms: int) -> str:
+def _waiting(table_status: "TableStatus", now_ms: int) -> str:
     """The removed files that are still here, and when the last of them goes, as far as that is known."""
-    if not one.waiting_bytes:
+    if not table_status.waiting_bytes:
         return ""
-    if one.waiting_until_ms is None:
-        return str(size(one.waiting_bytes))
-    return f"{size(one.waiting_bytes)} within {duration(max(0, one.waiting_until_ms - now_ms))}"
+    if table_status.waiting_until_ms is None:
+        return str(size(table_status.waiting_bytes))
+    return f"{size(table_status.waiting_bytes)} within {duration(max(0, table_status.waiting_until_ms - now_ms))}"

@@ -170,10 +170,10 @@ def _told(work: Callable[[], Any]) -> Any:
     except KafkaException as e:
         if isinstance(e.__cause__, TidelogError):
             raise e.__cause__ from None
-        found = e.args[0]
-        if found.code() == KafkaError._INVALID_ARG:
-            raise UsageProblemError(found.str()) from None
-        raise TidelogError(found.str()) from None
+        error = e.args[0]
+        if error.code() == KafkaError._INVALID_ARG:
+            raise UsageProblemError(error.str()) from None
+        raise TidelogError(error.str()) from None
 
 
 def _in_transactions(conf: dict[str, str], given: str | None, duration_ms: int | None) -> int | None:

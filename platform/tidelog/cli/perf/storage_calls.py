@@ -90,11 +90,11 @@ def _table(path: Path, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return table
 
 
-def _refuse_unknown(path: Path, prefix: str, found: Iterable[str], known: Iterable[str]) -> None:
-    known = tuple(known)
-    for name in found:
-        if name not in known:
-            raise _wrong(path, f"{prefix}{name} is unknown; known are {', '.join(known)}")
+def _refuse_unknown(path: Path, prefix: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+    allowed = tuple(allowed)
+    for name in names:
+        if name not in allowed:
+            raise _wrong(path, f"{prefix}{name} is unknown; known are {', '.join(allowed)}")
 
 
 def _price(path: Path, name: str, price: object) -> float:

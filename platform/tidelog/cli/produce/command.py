@@ -130,12 +130,12 @@ def _encoding(
 
 def _delimiter(option: str, text: str) -> bytes:
     try:
-        found = unescape(text)
+        delimiter = unescape(text)
     except ValueError as e:
         raise typer.BadParameter(f"{e}.", param_hint=option) from None
-    if not found:
+    if not delimiter:
         raise typer.BadParameter("an empty text divides nothing.", param_hint=option)
-    return found
+    return delimiter
 
 
 def _is_text(argument: str) -> bool:

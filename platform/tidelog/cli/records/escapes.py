@@ -13,11 +13,11 @@ def to_bytes(text: str) -> bytes:
 
 def unescape(text: str) -> bytes:
     r"""The bytes of a text with escapes: `unescape(r"\t")` is one tab. Raises ValueError for an unknown escape."""
-    found, at = b"", 0
+    data, at = b"", 0
     for match in _ESCAPE.finditer(text):
-        found += to_bytes(text[at : match.start()]) + _escaped(match[1])
+        data += to_bytes(text[at : match.start()]) + _escaped(match[1])
         at = match.end()
-    return found + to_bytes(text[at:])
+    return data + to_bytes(text[at:])
 
 
 def _escaped(code: str) -> bytes:

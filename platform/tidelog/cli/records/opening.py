@@ -87,7 +87,7 @@ def _read(name: str) -> str:
             text = file.read(_MOST_CHARACTERS + 1)
     except UnicodeDecodeError:
         text = ""
-    found = text.removesuffix("\n").removesuffix("\r")
-    if len(text) > _MOST_CHARACTERS or "\n" in found or ":" not in found:
+    credentials = text.removesuffix("\n").removesuffix("\r")
+    if len(text) > _MOST_CHARACTERS or "\n" in credentials or ":" not in credentials:
         raise UsageProblemError(f"The file {name} holds no user:password. Write it as one line of text.")
-    return found
+    return credentials

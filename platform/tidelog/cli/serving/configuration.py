@@ -44,14 +44,14 @@ def given_by_file(config: Mapping[str, str], path: str) -> dict[str, GivenSettin
 
 def given_by_environment(environment: Mapping[str, str]) -> dict[str, GivenSetting]:
     """{setting: what the environment has}. Raises `UsageProblemError` for variables that are none."""
-    found: dict[str, GivenSetting] = {}
+    settings: dict[str, GivenSetting] = {}
     problems = Problems()
     for variable, text in environment.items():
         if variable.startswith(_PREFIX):
             with problems.noted():
-                found |= _ENVIRONMENT.read([(variable, text)])
+                settings |= _ENVIRONMENT.read([(variable, text)])
     problems.refuse()
-    return found
+    return settings
 
 
 def settings_of(
@@ -61,10 +61,10 @@ def settings_of(
 
     What is wrong is added to `problems`; without them it is raised, all at once, as `UsageProblemError`.
     """
-    found = Problems() if problems is None else problems
-    settings = _settings(given, addresses, found)
+    collected = Problems() if problems is None else problems
+    settings = _settings(given, addresses, collected)
     if problems is None:
-        found.refuse()
+        collected.refuse()
     return settings
 
 

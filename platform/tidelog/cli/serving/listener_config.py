@@ -28,19 +28,21 @@ _PROTOCOLS: Final = ", ".join(SecurityProtocol)
 
 def addresses_of(key: str, text: str) -> dict[str, Address]:
     """{listener: (host, port)} of NAME://HOST:PORT, separated by commas. Raises `UsageProblemError`."""
-    found: dict[str, Address] = {}
-    for one in listed(text):
-        name, mark, address = one.partition("://")
+    addresses: dict[str, Address] = {}
+    for listener in listed(text):
+        name, mark, address = listener.partition("://")
         name = name.strip().upper()
         if not mark or not name:
-            raise UsageProblemError(f"{key}: {one!r} is no listener. Write NAME://HOST:PORT, as in SSL://0.0.0.0:9093.")
-        if name in found:
+            raise UsageProblemError(
+                f"{key}: {listener!r} is no listener. Write NAME://HOST:PORT, as in SSL://0.0.0.0:9093."
+            )
+        if name in addresses:
             raise UsageProblemError(f"{key}: {name} is there twice. Give each listener a name of its own.")
         try:
-            found[name] = parse_address(address)
+            addresses[name] = parse_address(address)
         except ListenerError as e:
             raise UsageProblemError(f"{key}: {e}") from e
-    return found
+    return addresses
 
 
 def listeners_of(
@@ -50,11 +52,11 @@ def listeners_of(
     protocols = _protocols(config, problems)
     with problems.noted():
         _require_names(config, addresses)
-    found = {}
+    listeners = {}
     for name, address in addresses.items():
         with problems.noted():
-            found[name] = _listener(name, address, _protocol(name, protocols), config)
-    return found
+            listeners[name] = _listener(name, address, _protocol(name, protocols), config)
+    return listeners
 
 
 def inter_broker_of(
@@ -73,36 +75,36 @@ def inter_broker_of(
         return name or None
     if protocol in names:
         return protocol
-    found = next((one for one, listener in listeners.items() if listener.protocol == protocol), None)
-    if found is None and listeners.keys() == names.keys():
+    listener_name = next((one for one, listener in listeners.items() if listener.protocol == protocol), None)
+    if listener_name is None and listeners.keys() == names.keys():
         raise UsageProblemError(
             f"security.inter.broker.protocol: no listener is {protocol}. Name one of {', '.join(names)} as {key}."
         )
-    return found
+    return listener_name
 
 
 def advertised_of(config: Mapping[str, str], names: Mapping[str, object]) -> dict[str, Address]:
     """Where clients are sent. Raises `UsageProblemError`."""
     key = "advertised.listeners"
-    found = addresses_of(key, config.get(key, ""))
-    for name, (host, port) in found.items():
+    addresses = addresses_of(key, config.get(key, ""))
+    for name, (host, port) in addresses.items():
         if name not in names:
             raise UsageProblemError(f"{key}: {name} is none of listeners. There are {', '.join(names)}.")
         if host in ("0.0.0.0", "::") or not port:  # noqa: S104 - compared, not bound
             raise UsageProblemError(f"{key}: {name} needs a host and a port that clients can connect to.")
-    return found
+    return addresses
 
 
 def _protocols(config: Mapping[str, str], problems: Problems) -> dict[str, SecurityProtocol]:
     key = "listener.security.protocol.map"
-    found = {str(one): one for one in SecurityProtocol}
+    protocols = {str(one): one for one in SecurityProtocol}
     for part in listed(config.get(key, "")):
         name, _, protocol = (word.strip().upper() for word in part.partition(":"))
         if protocol in SecurityProtocol.__members__:
-            found[name] = SecurityProtocol[protocol]
+            protocols[name] = SecurityProtocol[protocol]
         else:
             problems.add(f"{key}: {part!r} names no protocol. Write NAME:PROTOCOL with one of {_PROTOCOLS}.")
-    return found
+    return protocols
 
 
 def _protocol(name: str, protocols: Mapping[str, SecurityProtocol]) -> SecurityProtocol:
@@ -134,10 +136,10 @@ def _listener(name: str, address: Address, protocol: SecurityProtocol, config: M
     mechanisms: tuple[str, ...] = ()
     if protocol.has_sasl:
         mechanisms = tuple(one.upper() for one in listed(value("sasl.enabled.mechanisms"))) or DEFAULT_MECHANISMS
-        for one in mechanisms:
-            if one not in MECHANISMS:
+        for mechanism in mechanisms:
+            if mechanism not in MECHANISMS:
                 raise UsageProblemError(
-                    f"sasl.enabled.mechanisms: brokers have no {one}. There are {', '.join(MECHANISMS)}."
+                    f"sasl.enabled.mechanisms: brokers have no {mechanism}. There are {', '.join(MECHANISMS)}."
                 )
     return ListenerSettings(*address, protocol, tls, mechanisms)
 
@@ -190,9 +192,9 @@ def _tls(name: str, protocol: SecurityProtocol, value: Callable[..., str]) -> Tl
 
 
 def _checks_host(value: Callable[..., str]) -> bool:
-    found = value("ssl.endpoint.identification.algorithm", "https", or_empty=True).lower()
-    if found not in ("https", ""):
+    algorithm = value("ssl.endpoint.identification.algorithm", "https", or_empty=True).lower()
+    if algorithm not in ("https", ""):
         raise UsageProblemError(
-            f"ssl.endpoint.identification.algorithm: {found!r} is neither https nor empty, which checks no names."
+            f"ssl.endpoint.identification.algorithm: {algorithm!r} is neither https nor empty, which checks no names."
         )
-    return bool(found)
+    return bool(algorithm)
