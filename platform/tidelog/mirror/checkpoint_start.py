@@ -91,15 +91,15 @@ class CheckpointStart:
 
     def _begin(self, folder: str, to: int) -> int:
         floor = newest_floor(self._source, folder)
-        found = [c.version for c in checkpoints_from(self._source, folder, floor + 1)]
-        if not found and floor < 0:
+        versions = [c.version for c in checkpoints_from(self._source, folder, floor + 1)]
+        if not versions and floor < 0:
             return -1
-        if not found:
+        if not versions:
             raise CorruptLogError(
                 f"The log in {folder} at the source has a floor {floor} and no checkpoint past it. 'tidelog check' says"
                 " what is left."
             )
-        base = next((version for version in found if version <= to), found[0])
+        base = next((version for version in versions if version <= to), versions[0])
         apart = _Apart(self._source)
         write_checkpoint(apart, folder, max(base, to - LAG), self._clock.now_ms())  # type: ignore[arg-type]
         checkpoint = next(iter(checkpoints_from(apart.written, folder, 0)))

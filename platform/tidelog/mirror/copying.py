@@ -72,16 +72,16 @@ class Copier:
         """
         paths = list(sizes)
         if len(paths) > 1:
-            found = list(self._pool.map(lambda path: self._copy(path, sizes[path], again), paths))
+            copied = list(self._pool.map(lambda path: self._copy(path, sizes[path], again), paths))
         else:
-            found = [self._copy(path, sizes[path], again) for path in paths]
-        there = [path for path, is_there in zip(paths, found, strict=True) if is_there]
+            copied = [self._copy(path, sizes[path], again) for path in paths]
+        there = [path for path, is_there in zip(paths, copied, strict=True) if is_there]
         try:
             self._require(self.follower.sync(there))
         except StorageError:
             self._trusted_since_ms = float("inf")  # what could not be synced may be lost, whatever a later sync says
             raise
-        return [path for path, is_there in zip(paths, found, strict=True) if not is_there]
+        return [path for path, is_there in zip(paths, copied, strict=True) if not is_there]
 
     def _copy(self, path: str, size: int, again: bool) -> bool:
         if again and self._has(path, size):
@@ -131,10 +131,10 @@ class Copier:
 
     def _has(self, path: str, size: int) -> bool:
         try:
-            found = self.follower.head(path)
+            info = self.follower.head(path)
         except ObjectNotFoundError:
             return False
-        return found.size == size and found.modified_ms >= self._trusted_since_ms
+        return info.size == size and info.modified_ms >= self._trusted_since_ms
 
     def _require(self, missing: Sequence[str]) -> None:
         if missing:

@@ -86,13 +86,13 @@ def first_difference(low: int, high: int, same: Callable[[int], bool]) -> int:
 
 def appended(entries: Sequence[tuple[int, bytes]]) -> dict[int, tuple[int, int]]:
     """{partition: (first offset, end)} of what these entries append."""
-    found: dict[int, tuple[int, int]] = {}
+    ranges: dict[int, tuple[int, int]] = {}
     for version, data in entries:
         entry = decode_entry(version, data, str(version))
         if not entry.info.blind_append:
             continue
         for add in entry.actions:
             if isinstance(add, Add) and add.end is not None:
-                first, end = found.get(add.partition, (add.base_offset, add.end))
-                found[add.partition] = (min(first, add.base_offset), max(end, add.end))
-    return found
+                first, end = ranges.get(add.partition, (add.base_offset, add.end))
+                ranges[add.partition] = (min(first, add.base_offset), max(end, add.end))
+    return ranges

@@ -108,9 +108,9 @@ def require_follower(source: Lake, follower: Lake, *, promoting: bool = False) -
 
 def _tables(storage: Storage) -> dict[str, str | None]:
     """{table: its id} of what a mirror ships of a lake."""
-    found: dict[str, str | None] = {}
+    tables: dict[str, str | None] = {}
     for name in storage.list_folders(""):
         ranked: Rank | None = rank(name)
         if ranked is not None and layout.LOG_FOLDER in storage.list_folders(name):
-            found[name] = table_id(storage, name)
-    return found
+            tables[name] = table_id(storage, name)
+    return tables

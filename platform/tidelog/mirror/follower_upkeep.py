@@ -92,22 +92,22 @@ class FollowerUpkeep:
     def look(self, heads: Mapping[str, int], shipped: Iterable[ShippedEntry]) -> None:
         """Start what is due, after a round that brought the tables to `heads`."""
         for entry in shipped:
-            known = self._tables.setdefault(entry.table, _Table(purged_s=self.lake.clock.elapsed_s()))
-            known.removed = known.removed or bool(entry.removes)
+            state = self._tables.setdefault(entry.table, _Table(purged_s=self.lake.clock.elapsed_s()))
+            state.removed = state.removed or bool(entry.removes)
             if entry.alters:
-                known.configuration = None
+                state.configuration = None
         if self._busy is not None and not self._busy.done():
             return
         now_s = self.lake.clock.elapsed_s()
         for name, head in heads.items():
-            known = self._tables.setdefault(name, _Table(purged_s=now_s))
-            if head - known.looked >= LOOK_EVERY_ENTRIES:
-                known.looked = head
+            state = self._tables.setdefault(name, _Table(purged_s=now_s))
+            if head - state.looked >= LOOK_EVERY_ENTRIES:
+                state.looked = head
                 self._busy = self._pool.submit(self._quietly, self.checkpoint, name, head)
                 return
-            every_s = PURGE_EVERY_S if known.removed else SWEEP_EVERY_S
-            if now_s - known.purged_s >= every_s:
-                known.purged_s = now_s
+            every_s = PURGE_EVERY_S if state.removed else SWEEP_EVERY_S
+            if now_s - state.purged_s >= every_s:
+                state.purged_s = now_s
                 self._busy = self._pool.submit(self._quietly, self.purge, name, head)
                 return
 
@@ -131,10 +131,10 @@ class FollowerUpkeep:
         return due
 
     def _config(self, table: str) -> TopicConfig:
-        known = self._tables.setdefault(table, _Table())
-        if known.configuration is None:
-            known.configuration = newest_configuration(self.lake.storage, table)
-        own = {k.removeprefix(_OWN): v for k, v in known.configuration.items() if k.startswith(_OWN)}
+        state = self._tables.setdefault(table, _Table())
+        if state.configuration is None:
+            state.configuration = newest_configuration(self.lake.storage, table)
+        own = {k.removeprefix(_OWN): v for k, v in state.configuration.items() if k.startswith(_OWN)}
         overrides = {k: v for k, v in own.items() if k in TopicConfig.KEYS}
         keys = (TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms, TopicConfig.file_delete_delay_ms)
         return stored_config(table, overrides, self.lake.config(), *keys)
@@ -146,8 +146,8 @@ class FollowerUpkeep:
 
         It waits 10 s after its look at the head: a reader that has not seen that head looks at the floors first.
         """
-        known = self._tables.setdefault(table, _Table())
-        removed_before, known.removed = known.removed, False
+        state = self._tables.setdefault(table, _Table())
+        removed_before, state.removed = state.removed, False
         storage, config, clock = self.lake.storage, self._config(table), self.lake.clock
         look = _SeenHead(head, self._store_ms(table), clock.elapsed_s())
         times = Times(look.store_ms, look.store_ms, config.log_min_age_ms, config.file_delete_delay_ms)
@@ -177,17 +177,17 @@ class FollowerUpkeep:
         live = live_files(storage, table)
         standing = [(h.version, h.by) for h in holds if h.is_valid(look.store_ms)]
         facts = Facts(files.data, live, kept, head, entry_ms, times, frozenset(), standing)
-        found = plan_files(facts)
-        known.waiting = found.waiting
+        purge_plan = plan_files(facts)
+        state.waiting = purge_plan.waiting
         # Files of a later look at the source may be among those that no entry names yet: they are younger than an hour.
-        spared = self._intents(table) if found.orphans else set()
-        for file in (*found.removed, *(o for o in found.orphans if f"{table}/{o.path}" not in spared)):
+        spared = self._intents(table) if purge_plan.orphans else set()
+        for file in (*purge_plan.removed, *(o for o in purge_plan.orphans if f"{table}/{o.path}" not in spared)):
             storage.delete(f"{table}/{file.path}")
         if isinstance(storage, LeavesUnfinished):
             for one in old_temporary_files(files.unfinished, look.store_ms):
                 storage.discard_unfinished(one.path)
-        known.removed = known.removed or (removed_before and bool(found.waiting))
-        return found
+        state.removed = state.removed or (removed_before and bool(purge_plan.waiting))
+        return purge_plan
 
     def _wait(self, look: _SeenHead) -> None:
         left_s = look.seen_s + SMALLEST_MIN_AGE_S - self.lake.clock.elapsed_s()
@@ -248,8 +248,8 @@ def live_files(storage: Storage, folder: str) -> frozenset[str]:
 
 def newest_configuration(storage: Storage, folder: str) -> Mapping[str, str]:
     """The table properties at the head of a log."""
-    found: Mapping[str, str] = {}
+    configuration: Mapping[str, str] = {}
     for action in _folded(storage, folder):
         if isinstance(action, Metadata):
-            found = action.configuration
-    return found
+            configuration = action.configuration
+    return configuration

@@ -95,17 +95,17 @@ class FollowerLease:
     def _wait(self, number: int) -> None:
         """Wait until the newest lease is up. Raises `FollowerTakenError` when it is renewed."""
         timers: SilenceTimers[object] = SilenceTimers()
-        first = found = self._read(number)
-        while found is not None and not found.get("released"):
-            if found != first:
+        first = lease = self._read(number)
+        while lease is not None and not lease.get("released"):
+            if lease != first:
                 raise FollowerTakenError(
-                    f"Another mirror writes to the follower {self._storage.uri}: process {found.get('process')} on"
-                    f" {found.get('host')}. One is enough, and it goes on by itself. To replace it, stop it first."
+                    f"Another mirror writes to the follower {self._storage.uri}: process {lease.get('process')} on"
+                    f" {lease.get('host')}. One is enough, and it goes on by itself. To replace it, stop it first."
                 )
-            if self._is_gone(found) or timers.look("mirror", found, LASTS_S, self._clock.elapsed_s()):
+            if self._is_gone(lease) or timers.look("mirror", lease, LASTS_S, self._clock.elapsed_s()):
                 return
             self._clock.sleep(_LOOK_S)
-            found = self._read(number)
+            lease = self._read(number)
 
     def _is_gone(self, body: Mapping[str, Any]) -> bool:
         """Whether a lease's process ran on this machine, and runs no more."""

@@ -258,19 +258,19 @@ class Mirror:
         source, follower = self._source.storage, self._follower.storage
         newest = head_of(source, name)
         noted = noted_diverged(follower)
-        found = noted.get(name) or divergence(source, follower, name, -1 if newest is None else newest, head)
-        if found is None:
+        difference = noted.get(name) or divergence(source, follower, name, -1 if newest is None else newest, head)
+        if difference is None:
             return
         if self._discard:
-            logger.warning("%s It is cut off, as asked for.", found)
-            cut_off(follower, name, found.version)
+            logger.warning("%s It is cut off, as asked for.", difference)
+            cut_off(follower, name, difference.version)
             note_diverged(follower, {n: one for n, one in noted.items() if n != name})
-            self._discarded.append(found)
+            self._discarded.append(difference)
             self._start_over(name)
         else:
-            self._diverged[name] = found
-            self._problems[name] = str(found)
-            logger.error("%s", found)
+            self._diverged[name] = difference
+            self._problems[name] = str(difference)
+            logger.error("%s", difference)
 
     def _start_over(self, name: str) -> None:
         """Look at the follower's log again."""
@@ -317,25 +317,25 @@ class Mirror:
 
     def _read(self, plan: RoundPlan, *, stable: bool) -> list[ShippedEntry]:
         """The entries of a round, and their files at the follower. A table with a problem is left out."""
-        found: list[ShippedEntry] = []
+        shipped: list[ShippedEntry] = []
         for ship in plan.ships:
             entries = self._try(ship.table, partial(self._read_entries, ship, stable=stable))
             if entries and self._try(ship.table, partial(self._copy, ship.table, entries)) is not None:
-                found.extend(entries)
-        return found
+                shipped.extend(entries)
+        return shipped
 
     def _read_entries(self, ship: Ship, *, stable: bool) -> list[ShippedEntry]:
         log, decides = self._logs[ship.table], self._ranks[ship.table] is Rank.TRANSACTIONS
         try:
-            found = [read_entry(ship.table, v, data, decides=decides) for v, data in log.entries(ship.to)]
+            entries = [read_entry(ship.table, v, data, decides=decides) for v, data in log.entries(ship.to)]
         except PassedEntryError as e:
             if log.look_at_floors() <= ship.after:
                 raise CorruptLogError(f"{e} It was there before: 'tidelog check' says what else is lost.") from e
             raise _StaleError(f"{e} The source trimmed its log meanwhile: the table is begun again.") from e
         if stable:
-            return found
-        to = known_up_to([(e.version, e.applied) for e in found], self._known_decisions(), ship.to)
-        return [entry for entry in found if entry.version <= to]
+            return entries
+        to = known_up_to([(e.version, e.applied) for e in entries], self._known_decisions(), ship.to)
+        return [entry for entry in entries if entry.version <= to]
 
     def _known_decisions(self) -> dict[str, int]:
         """The newest decision of each transactional id that the follower has."""

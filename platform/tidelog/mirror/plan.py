@@ -171,12 +171,12 @@ def read_entry(table: str, version: int, data: bytes, *, decides: bool) -> Shipp
 
 def intent_files(entry: Entry) -> dict[str, int]:
     """The staged segments that the intents of an entry commit."""
-    found: dict[str, int] = {}
+    files: dict[str, int] = {}
     for row in entry.info.rows:
         if row.get("kind") == TRANSACTION and row.get("event") == INTENT:
             for part in row.get("parts") or ():
-                found |= {f"{part['topic']}/{s['path']}": s["size"] for s in part["segments"]}
-    return found
+                files |= {f"{part['topic']}/{s['path']}": s["size"] for s in part["segments"]}
+    return files
 
 
 def decisions(entry: Entry) -> dict[str, int]:
@@ -190,9 +190,9 @@ def decisions(entry: Entry) -> dict[str, int]:
 
 def needed_files(entries: Iterable[ShippedEntry]) -> dict[str, int]:
     """The files that entries bring to the follower."""
-    found: dict[str, int] = {}
+    files: dict[str, int] = {}
     for entry in entries:
-        found |= entry.adds
-        found |= entry.strange
-        found |= entry.intents
-    return found
+        files |= entry.adds
+        files |= entry.strange
+        files |= entry.intents
+    return files

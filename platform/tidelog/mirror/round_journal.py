@@ -47,16 +47,16 @@ def encode(entries: Sequence[JournalEntry]) -> bytes:
 def decode(data: bytes, path: str = JOURNALS) -> list[JournalEntry]:
     """The entries of the journal at `path`. Raises `CorruptLogError`."""
     head, _, rest = data.partition(b"\n")
-    found, at = [], 0
+    entries, at = [], 0
     try:
         for table, version, size in orjson.loads(head):
-            found.append(JournalEntry(table, version, rest[at : at + size]))
+            entries.append(JournalEntry(table, version, rest[at : at + size]))
             at += size
     except (ValueError, TypeError) as e:
         raise CorruptLogError(f"{path} is no journal of a mirror: {e}. Delete it.") from e
     if at != len(rest):
         raise CorruptLogError(f"{path} is torn: a round of the mirror is not whole. Restore it from a copy.")
-    return found
+    return entries
 
 
 def begin(follower: Storage, entries: Sequence[JournalEntry], number: int) -> None:
@@ -76,7 +76,7 @@ def finish(follower: Storage, ids: Ids) -> list[JournalEntry]:
 
     Raises `DivergedError`, `StorageError`.
     """
-    found: list[JournalEntry] = []
+    finished: list[JournalEntry] = []
     for info in list(follower.list_after(JOURNALS)):
         try:
             entries = decode(follower.get(info.path), info.path)
@@ -87,5 +87,5 @@ def finish(follower: Storage, ids: Ids) -> list[JournalEntry]:
         for entry in entries:
             put_entry(follower, entry.table, entry.version, entry.data, ids)
         follower.delete(info.path)
-        found.extend(entries)
-    return found
+        finished.extend(entries)
+    return finished

@@ -207,11 +207,11 @@ class SourceTables:
         self._look_at(Rank.TRANSACTIONS, spared)
         for _ in range(MOST_LOOKS):
             self._look_at(Rank.GROUPS, spared)
-            found = self._find()
+            new_ranks = self._find()
             for other in (Rank.ACCESS, Rank.TOPICS, Rank.SCHEMAS):
                 self._look_at(other, spared)
             decided = self._look_at(Rank.TRANSACTIONS, spared)
-            if not decided and not found & {Rank.GROUPS, Rank.TRANSACTIONS}:
+            if not decided and not new_ranks & {Rank.GROUPS, Rank.TRANSACTIONS}:
                 return True
         return False
 
@@ -227,13 +227,13 @@ class SourceTables:
         for name in self._storage.list_folders(""):
             if name in self.logs or name in self._others:
                 continue
-            found = rank(name, self._wanted)
-            if found is None:
+            table_rank = rank(name, self._wanted)
+            if table_rank is None:
                 self._others.add(name)
             elif layout.LOG_FOLDER in self._storage.list_folders(name):
-                self.ranks[name] = found
-                self.logs[name] = self._opened(name, found)
-                ranks.add(found)
+                self.ranks[name] = table_rank
+                self.logs[name] = self._opened(name, table_rank)
+                ranks.add(table_rank)
         return ranks
 
 

@@ -36,18 +36,18 @@ def promoted_heads(storage: Storage, source: str) -> dict[str, int]:
 
 def written_beside(source: Storage, follower: Storage) -> list[Divergence]:
     """What a lake wrote after it was read for the last time by the one that was promoted, table by table."""
-    found = []
+    divergences = []
     for table, version in sorted(promoted_heads(source, follower.uri).items()):
         head = head_of(follower, table)
         if head is not None and head > version:
-            found.append(divergence_from(source, follower, table, version + 1, head))
-    return found
+            divergences.append(divergence_from(source, follower, table, version + 1, head))
+    return divergences
 
 
-def note_diverged(follower: Storage, found: Mapping[str, Divergence]) -> None:
+def note_diverged(follower: Storage, divergences: Mapping[str, Divergence]) -> None:
     """Keep what a follower wrote beside its source until it is cut off."""
-    if found:
-        follower.put(DIVERGED, orjson.dumps({name: one.to_json() for name, one in found.items()}))
+    if divergences:
+        follower.put(DIVERGED, orjson.dumps({name: one.to_json() for name, one in divergences.items()}))
         follower.sync([DIVERGED])
     else:
         follower.delete(DIVERGED)

@@ -325,13 +325,13 @@ class TransactionManager:
         """Abort the transaction where the log may know of it; what it says is reported."""
         key = self._key()
         try:
-            found = self._again(lambda: self._log.abort(key)) if is_known else Verdict.ABORTED
-            if found is not Verdict.COMMITTED:
+            outcome = self._again(lambda: self._log.abort(key)) if is_known else Verdict.ABORTED
+            if outcome is not Verdict.COMMITTED:
                 self._decided = self._log.check_epoch(key).number  # an operator may have aborted more
         except (ProducerFencedError, UnknownTransactionalIdError) as e:
             self._fence(e)
             raise
-        self._take(_FOUND[found])
+        self._take(_FOUND[outcome])
 
     def _clean_up(self) -> None:
         for group in list(self._pending):

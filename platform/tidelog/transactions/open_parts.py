@@ -107,13 +107,13 @@ class Held:
 
     def gone_rows(self, transactional_id: str) -> Iterator[Row]:
         """The rows that remove all of them."""
-        for (topic_id, partition), one in self.places.items():
-            for slot in one.rows:
+        for (topic_id, partition), part in self.places.items():
+            for slot in part.rows:
                 yield {
                     "kind": PART,
                     "id": transactional_id,
                     "sequence": slot,
-                    "parts": [{"topic": one.topic, "topic_id": topic_id, "segments": [_nothing(partition)]}],
+                    "parts": [{"topic": part.topic, "topic_id": topic_id, "segments": [_nothing(partition)]}],
                     "deleted": True,
                 }
         for group in self.groups:
@@ -147,11 +147,11 @@ class OpenTransaction:
         return sorted((one.topic, partition) for (_, partition), one in self.places.items())
 
 
-def opened(one: Transactional, held: Held | None) -> OpenTransaction | None:
+def opened(transactional: Transactional, held: Held | None) -> OpenTransaction | None:
     """What an id has open; None for nothing."""
     if held is None:
         return None
-    key = one.key(one.number + 1)
+    key = transactional.key(transactional.number + 1)
     now = key.epoch, key.number
     places = {place: p for place, p in held.places.items() if (p.epoch, p.number) == now}
     groups = {name: g for name, g in held.groups.items() if (g.epoch, g.number) == now}

@@ -28,23 +28,23 @@ def decide_abort_open(
     `producer_id`: only when it still is the id's. Raises `TransactionalIdNotFoundError`,
     `InvalidTransactionStateError` while a committed transaction is incomplete.
     """
-    one = fold.get(transactional_id)
-    if one is None or producer_id not in (None, one.producer_id):
+    transactional = fold.get(transactional_id)
+    if transactional is None or producer_id not in (None, transactional.producer_id):
         raise TransactionalIdNotFoundError(
             f"There is no transactional id {transactional_id!r}"
-            + ("" if one is None else f" with producer id {producer_id}: it has {one.producer_id}")
+            + ("" if transactional is None else f" with producer id {producer_id}: it has {transactional.producer_id}")
             + ". See 'tidelog transaction list'."
         )
     there = fold.open(transactional_id)
     if there is not None:
         return RowOutcome(decide_time_out(fold, there.key, now_ms).rows, there.key)
-    if one.intent is not None:
+    if transactional.intent is not None:
         raise InvalidTransactionStateError(
-            f"Transactional id {transactional_id!r} has committed transaction {one.intent.number} of epoch"
-            f" {one.intent.epoch}, which can't be aborted any more: it is rolled forward by its producer's next"
-            " instance, or by maintenance."
+            f"Transactional id {transactional_id!r} has committed transaction {transactional.intent.number} of epoch"
+            f" {transactional.intent.epoch}, which can't be aborted any more: it is rolled forward by its producer's"
+            " next instance, or by maintenance."
         )
-    key = one.key(one.number + 1)
+    key = transactional.key(transactional.number + 1)
     return RowOutcome(decide_abort(fold, key, now_ms).rows, key)
 
 
@@ -57,14 +57,15 @@ def decide_abort_marker(
     open, so that a repeat changes nothing. Raises `InvalidProducerEpochError` for a producer that is in a later epoch.
     Source: `ProducerAppendInfo.appendEndTxnMarker` (kafka 4.2), KIP-664.
     """
-    one = next((one for one in fold.all() if one.producer_id == producer_id), None)
-    if one is None:
+    transactional = next((one for one in fold.all() if one.producer_id == producer_id), None)
+    if transactional is None:
         return RowOutcome((), None)
-    if epoch < one.kafka_epoch:
+    if epoch < transactional.kafka_epoch:
         raise InvalidProducerEpochError(
-            f"Producer {producer_id} is in epoch {one.kafka_epoch}, not {epoch}: the transaction to abort has ended."
+            f"Producer {producer_id} is in epoch {transactional.kafka_epoch}, not {epoch}: the transaction to abort has"
+            " ended."
         )
-    there = fold.open(one.transactional_id)
+    there = fold.open(transactional.transactional_id)
     if there is None or not any(place in there.places for place in places):
         return RowOutcome((), None)
     return decide_time_out(fold, there.key, now_ms)

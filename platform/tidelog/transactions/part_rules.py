@@ -115,15 +115,15 @@ def decide_begin(
     `expected`: the caller goes on as this producer and wants the next epoch of it; then a repeat changes nothing
     (KIP-360). Raises `ProducerFencedError` when it is that no more.
     """
-    one, dropped = fold.get(transactional_id), fold.open(transactional_id)
-    if expected is None or one is None:
+    transactional, dropped = fold.get(transactional_id), fold.open(transactional_id)
+    if expected is None or transactional is None:
         outcome = decide_init(fold, transactional_id, timeout_ms, new_producer_id, now_ms)
         return RowOutcome(outcome.rows, Begun(outcome.response, dropped))
-    if _has_moved(one, expected):
-        return RowOutcome((), Begun(one))
-    if not _is(one, expected):
-        raise _fenced(one, expected)
-    begun = replace(_next_epoch(one, Verdict.ABORTED), timeout_ms=timeout_ms, updated_ms=now_ms)
+    if _has_moved(transactional, expected):
+        return RowOutcome((), Begun(transactional))
+    if not _is(transactional, expected):
+        raise _fenced(transactional, expected)
+    begun = replace(_next_epoch(transactional, Verdict.ABORTED), timeout_ms=timeout_ms, updated_ms=now_ms)
     return RowOutcome([transactional_row(INIT, begun), *parts_gone(fold, transactional_id)], Begun(begun, dropped))
 
 
@@ -179,7 +179,7 @@ class BatchJudge:
         partition was not added; `OutOfOrderSequenceError` for a gap or an overlap: each epoch begins with 0.
         """
         producer, place = batch.producer, batch.place
-        one = require_producer(self.fold, producer)
+        transactional = require_producer(self.fold, producer)
         there = self.fold.open(producer.transactional_id)
         if not batch.begins and (there is None or place not in there.places):
             raise _not_added(producer)
@@ -188,7 +188,7 @@ class BatchJudge:
         if last is None:
             held = self.fold.held(producer.transactional_id)
             known = None if held is None else held.places.get(place)
-            last = NO_SEQUENCE if known is None or known.epoch != one.epoch else known.last_sequence
+            last = NO_SEQUENCE if known is None or known.epoch != transactional.epoch else known.last_sequence
         ahead = step(batch.first, -last - 1) if last != NO_SEQUENCE else batch.first
         if ahead == 0:
             self._last[key] = step(batch.first, batch.count - 1)
@@ -253,10 +253,10 @@ def _staged_row(
         raise OutOfOrderSequenceError(
             f"Topic '{batch.topic}', partition {batch.partition}: another broker has staged these records meanwhile."
         )
-    one = require_producer(fold, batch.producer)
+    transactional = require_producer(fold, batch.producer)
     slot = 1 if held is None else held.taken + 1
     last = step(batch.first, batch.count - 1)
-    key = one.key(one.number + 1)
+    key = transactional.key(transactional.number + 1)
     return segments_row(key, slot, batch.topic, batch.topic_id, segments, last, now_ms)
 
 
@@ -278,28 +278,30 @@ def decide_end(
     ended the other way; `ConcurrentTransactionsError` while the one before is incomplete; `LateTransactionError`.
     """
     asked = Verdict.COMMITTED if commit else Verdict.ABORTED
-    one = fold.get(producer.transactional_id)
-    if raises_epoch and one is not None and _has_moved(one, producer):
-        return _ended_before(one, asked)
-    one = require_producer(fold, producer)
+    transactional = fold.get(producer.transactional_id)
+    if raises_epoch and transactional is not None and _has_moved(transactional, producer):
+        return _ended_before(transactional, asked)
+    transactional = require_producer(fold, producer)
     there = fold.open(producer.transactional_id)
     if there is None and not (raises_epoch and not commit):
-        if raises_epoch or not one.number:
-            raise _nothing_open(one)
-        return _ended_before(one, asked)
-    if there is not None and is_late is not None and is_late(there.key, one.timeout_ms):
+        if raises_epoch or not transactional.number:
+            raise _nothing_open(transactional)
+        return _ended_before(transactional, asked)
+    if there is not None and is_late is not None and is_late(there.key, transactional.timeout_ms):
         raise LateTransactionError(there.key)
-    number = one.number + 1
-    ended = replace(one, number=number, outcome=asked, updated_ms=now_ms)
+    number = transactional.number + 1
+    ended = replace(transactional, number=number, outcome=asked, updated_ms=now_ms)
     event, intent = ABORT, None
     if commit and there is not None:
-        if one.intent is not None and (completed is None or one.key_of(one.intent) != completed):
+        if transactional.intent is not None and (
+            completed is None or transactional.key_of(transactional.intent) != completed
+        ):
             raise ConcurrentTransactionsError(
-                f"Transactional id {one.transactional_id!r}: its transaction before is committed, but not in all its"
-                " topics yet. Roll it forward first."
+                f"Transactional id {transactional.transactional_id!r}: its transaction before is committed, but"
+                " not in all its topics yet. Roll it forward first."
             )
         sequence = fold.sequence + 1
-        intent = Intent(one.epoch, number, sequence, there.parts, there.groups)
+        intent = Intent(transactional.epoch, number, sequence, there.parts, there.groups)
         event, ended = INTENT, replace(ended, sequence=sequence, intent=intent)
     if raises_epoch:
         ended = _next_epoch(ended, asked)
@@ -311,10 +313,10 @@ def decide_time_out(fold: TransactionsFold, key: TransactionKey, now_ms: int) ->
 
     Source: `TransactionCoordinator.abortTimedOutTransactions`.
     """
-    one, there = fold.get(key.transactional_id), fold.open(key.transactional_id)
-    if one is None or there is None or there.key != key:
+    transactional, there = fold.get(key.transactional_id), fold.open(key.transactional_id)
+    if transactional is None or there is None or there.key != key:
         return RowOutcome((), None)
-    fenced = replace(_next_epoch(one, None), updated_ms=now_ms)
+    fenced = replace(_next_epoch(transactional, None), updated_ms=now_ms)
     return RowOutcome([transactional_row(ABORT, fenced)], Ended(fenced, dropped=there))
 
 
@@ -323,63 +325,69 @@ def decide_time_out(fold: TransactionsFold, key: TransactionKey, now_ms: int) ->
 
 def require_producer(fold: TransactionsFold, producer: ProducerIdentity) -> Transactional:
     """The id of a request's producer. Raises `UnknownTransactionalIdError`, `ProducerFencedError`."""
-    one = fold.get(producer.transactional_id)
-    if one is None or one.producer_id != producer.producer_id:
+    transactional = fold.get(producer.transactional_id)
+    if transactional is None or transactional.producer_id != producer.producer_id:
         raise UnknownTransactionalIdError(
             f"Transactional id {producer.transactional_id!r} has "
-            + ("no producer" if one is None else f"producer id {one.producer_id}")
+            + ("no producer" if transactional is None else f"producer id {transactional.producer_id}")
             + f", not {producer.producer_id}: it was forgotten, or given to another producer. Create a new producer."
         )
-    if not _is(one, producer):
-        raise _fenced(one, producer)
-    return one
+    if not _is(transactional, producer):
+        raise _fenced(transactional, producer)
+    return transactional
 
 
-def _is(one: Transactional, producer: ProducerIdentity) -> bool:
-    return (one.producer_id, one.kafka_epoch) == (producer.producer_id, producer.epoch)
+def _is(transactional: Transactional, producer: ProducerIdentity) -> bool:
+    return (transactional.producer_id, transactional.kafka_epoch) == (producer.producer_id, producer.epoch)
 
 
-def _has_moved(one: Transactional, producer: ProducerIdentity) -> bool:
+def _has_moved(transactional: Transactional, producer: ProducerIdentity) -> bool:
     """Whether the producer itself went on from this epoch to the id's newest by its last request, which it repeats.
 
     An epoch that begins with an outcome was begun so; one that another producer or a time-out began has none.
     """
-    if one.number or one.outcome is None:
+    if transactional.number or transactional.outcome is None:
         return False
-    if one.kafka_epoch:
-        return (producer.producer_id, producer.epoch) == (one.producer_id, one.kafka_epoch - 1)
-    return producer.epoch == EPOCHS_OF_AN_ID - 1 and _successor(one, producer.producer_id) == one.producer_id
+    if transactional.kafka_epoch:
+        return (producer.producer_id, producer.epoch) == (transactional.producer_id, transactional.kafka_epoch - 1)
+    return (
+        producer.epoch == EPOCHS_OF_AN_ID - 1
+        and _successor(transactional, producer.producer_id) == transactional.producer_id
+    )
 
 
-def _next_epoch(one: Transactional, outcome: Verdict | None) -> Transactional:
+def _next_epoch(transactional: Transactional, outcome: Verdict | None) -> Transactional:
     """The id in its next epoch, which has the next producer id when those of this one are used up."""
-    epoch = one.epoch + 1
+    epoch = transactional.epoch + 1
     if epoch > MAX_EPOCH:
         raise InvalidTransactionStateError(
-            f"Transactional id {one.transactional_id!r} has used up its epochs ({MAX_EPOCH}). Take another id."
+            f"Transactional id {transactional.transactional_id!r} has used up its epochs ({MAX_EPOCH}). Take another"
+            " id."
         )
-    producer_id = one.producer_id if epoch % EPOCHS_OF_AN_ID else _successor(one, one.producer_id)
-    return replace(one, epoch=epoch, producer_id=producer_id, number=0, outcome=outcome)
+    producer_id = (
+        transactional.producer_id if epoch % EPOCHS_OF_AN_ID else _successor(transactional, transactional.producer_id)
+    )
+    return replace(transactional, epoch=epoch, producer_id=producer_id, number=0, outcome=outcome)
 
 
-def _successor(one: Transactional, producer_id: int) -> int:
+def _successor(transactional: Transactional, producer_id: int) -> int:
     """The producer id that follows: it shows which one was before."""
-    name = f"{producer_id}:{one.transactional_id}".encode(errors="surrogatepass")
+    name = f"{producer_id}:{transactional.transactional_id}".encode(errors="surrogatepass")
     return int.from_bytes(blake2b(name, digest_size=8).digest()) & MAX_PRODUCER_ID
 
 
-def _ended_before(one: Transactional, asked: Verdict) -> RowOutcome[Ended]:
-    if one.outcome is not asked:
+def _ended_before(transactional: Transactional, asked: Verdict) -> RowOutcome[Ended]:
+    if transactional.outcome is not asked:
         raise InvalidTransactionStateError(
-            f"The last transaction of {one.transactional_id!r} was {one.outcome or 'never begun'}, and can't be"
-            f" {asked} any more."
+            f"The last transaction of {transactional.transactional_id!r} was {transactional.outcome or 'never begun'},"
+            f" and can't be {asked} any more."
         )
-    return RowOutcome((), Ended(one, one.intent if asked is Verdict.COMMITTED else None))
+    return RowOutcome((), Ended(transactional, transactional.intent if asked is Verdict.COMMITTED else None))
 
 
-def _nothing_open(one: Transactional) -> InvalidTransactionStateError:
+def _nothing_open(transactional: Transactional) -> InvalidTransactionStateError:
     return InvalidTransactionStateError(
-        f"Transactional id {one.transactional_id!r} has no open transaction: nothing was added to one."
+        f"Transactional id {transactional.transactional_id!r} has no open transaction: nothing was added to one."
     )
 
 
@@ -390,9 +398,9 @@ def _not_added(producer: ProducerIdentity) -> InvalidTransactionStateError:
     )
 
 
-def _fenced(one: Transactional, producer: ProducerIdentity) -> ProducerFencedError:
+def _fenced(transactional: Transactional, producer: ProducerIdentity) -> ProducerFencedError:
     return ProducerFencedError(
-        f"Transactional id {one.transactional_id!r} is in epoch {one.kafka_epoch}, not {producer.epoch}: a newer"
-        " producer with this id has taken over, or its transaction was open for longer than transaction.timeout.ms."
-        " Close this one."
+        f"Transactional id {transactional.transactional_id!r} is in epoch {transactional.kafka_epoch}, not"
+        f" {producer.epoch}: a newer producer with this id has taken over, or its transaction was open for longer"
+        " than transaction.timeout.ms. Close this one."
     )

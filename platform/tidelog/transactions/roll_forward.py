@@ -96,12 +96,12 @@ def roll_forward(
     return {part.topic: ranges for part, ranges in zip(intent.parts, appended, strict=True)}
 
 
-def complete(lake: Lake, log: TransactionLog, groups: GroupOffsets, one: Transactional) -> bool:
+def complete(lake: Lake, log: TransactionLog, groups: GroupOffsets, transactional: Transactional) -> bool:
     """Roll an id's incomplete intent forward, and mark it complete; whether it has one."""
-    if one.intent is None:
+    if transactional.intent is None:
         return False
-    key = one.key_of(one.intent)
-    roll_forward(lake, groups, key, one.intent)
+    key = transactional.key_of(transactional.intent)
+    roll_forward(lake, groups, key, transactional.intent)
     log.mark_complete(key)
     return True
 

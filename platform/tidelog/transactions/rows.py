@@ -134,12 +134,12 @@ class TransactionsFold:
             elif row["kind"] == PART:
                 self._hold(row["id"], (self._held.get(row["id"]) or Held()).taken(row))
             elif not row.get("deleted"):
-                found = _transactional(row)
-                self._ids[found.transactional_id] = found
-                self.sequence = max(self.sequence, found.sequence)
-                held = self._held.get(found.transactional_id)
+                transactional = _transactional(row)
+                self._ids[transactional.transactional_id] = transactional
+                self.sequence = max(self.sequence, transactional.sequence)
+                held = self._held.get(transactional.transactional_id)
                 if held is not None:
-                    self._hold(found.transactional_id, held.ended(found.epoch, found.number))
+                    self._hold(transactional.transactional_id, held.ended(transactional.epoch, transactional.number))
             elif isinstance(self._ids, ChainMap):
                 self._ids[row["id"]] = None
             else:
@@ -192,22 +192,22 @@ KIND: RowKind[TransactionsFold] = RowKind("transactions", SCHEMA, TransactionsFo
 # --- to rows and back --------------------------------------------------------------------------------------
 
 
-def transactional_row(event: str, one: Transactional) -> Row:
+def transactional_row(event: str, transactional: Transactional) -> Row:
     """The row of an event: what the id is from then on."""
     row: dict[str, Any] = {
         "kind": TRANSACTION,
-        "id": one.transactional_id,
+        "id": transactional.transactional_id,
         "event": event,
-        **{name: getattr(one, name) for name in _FIELDS},
-        "update_time": one.updated_ms,
+        **{name: getattr(transactional, name) for name in _FIELDS},
+        "update_time": transactional.updated_ms,
     }
-    if one.outcome is not None:
-        row["outcome"] = one.outcome.value
-    if one.intent is not None:
-        row["intent_epoch"] = one.intent.epoch
-        row["intent_number"] = one.intent.number
-        row["parts"] = [_part_item(part) for part in one.intent.parts]
-        row["groups"] = [{"group": group} for group in one.intent.groups]
+    if transactional.outcome is not None:
+        row["outcome"] = transactional.outcome.value
+    if transactional.intent is not None:
+        row["intent_epoch"] = transactional.intent.epoch
+        row["intent_number"] = transactional.intent.number
+        row["parts"] = [_part_item(part) for part in transactional.intent.parts]
+        row["groups"] = [{"group": group} for group in transactional.intent.groups]
     return row
 
 

@@ -44,15 +44,15 @@ INIT, INTENT, ABORT, COMPLETE = "init", "intent", "abort", "done"
 
 def verdict(fold: TransactionsFold, key: TransactionKey) -> Verdict:
     """What the log says of a transaction."""
-    one = fold.get(key.transactional_id)
-    if one is None:
+    transactional = fold.get(key.transactional_id)
+    if transactional is None:
         return Verdict.SETTLED
-    if one.intent is not None and _is(one.intent, key):
+    if transactional.intent is not None and _is(transactional.intent, key):
         return Verdict.COMMITTED
-    if (key.epoch, key.number) > (one.epoch, one.number):
+    if (key.epoch, key.number) > (transactional.epoch, transactional.number):
         return Verdict.OPEN
-    if (key.epoch, key.number) == (one.epoch, one.number) and one.outcome is not None:
-        return one.outcome
+    if (key.epoch, key.number) == (transactional.epoch, transactional.number) and transactional.outcome is not None:
+        return transactional.outcome
     return Verdict.SETTLED
 
 
@@ -64,18 +64,18 @@ def decide_init(
     An intent of it stays, to be rolled forward. `new_producer_id` counts for an id that is new, or whose producer id
     has run out of epochs. The response is the id as it is from now on.
     """
-    one = fold.get(transactional_id)
-    epoch = (fold.expired.epoch if one is None else one.epoch) + 1
+    transactional = fold.get(transactional_id)
+    epoch = (fold.expired.epoch if transactional is None else transactional.epoch) + 1
     if epoch > MAX_EPOCH:
         raise InvalidTransactionStateError(
             f"Transactional id {transactional_id!r} has used up its epochs ({MAX_EPOCH}). Take another id."
         )
-    if one is None:
+    if transactional is None:
         begun = Transactional(transactional_id, new_producer_id, epoch, timeout_ms, updated_ms=now_ms)
     else:
         begun = replace(
-            one,
-            producer_id=new_producer_id if epoch % EPOCHS_OF_AN_ID == 0 else one.producer_id,
+            transactional,
+            producer_id=new_producer_id if epoch % EPOCHS_OF_AN_ID == 0 else transactional.producer_id,
             epoch=epoch,
             timeout_ms=timeout_ms,
             number=0,
@@ -103,28 +103,28 @@ def decide_intent(
     lower batch; `InvalidTransactionStateError` out of turn; `ConcurrentTransactionsError` while the one before is
     incomplete; `SegmentTooOldError` for a segment below its topic's purge floor.
     """
-    one = require_epoch(fold, key)
-    if key.number == one.number:
-        if one.outcome is Verdict.ABORTED:
+    transactional = require_epoch(fold, key)
+    if key.number == transactional.number:
+        if transactional.outcome is Verdict.ABORTED:
             raise _aborted(key)
-        return RowOutcome((), one.intent)
-    if batch is not None and batch <= one.batch:
-        return _batch_again(one, batch)
-    _require_next(one, key)
-    if one.intent is not None and (completed is None or not _is(one.intent, completed)):
+        return RowOutcome((), transactional.intent)
+    if batch is not None and batch <= transactional.batch:
+        return _batch_again(transactional, batch)
+    _require_next(transactional, key)
+    if transactional.intent is not None and (completed is None or not _is(transactional.intent, completed)):
         raise ConcurrentTransactionsError(
-            f"Transactional id {key.transactional_id!r}: transaction {one.intent.number} of epoch {one.intent.epoch} is"
-            " committed, but not in all its topics yet. Roll it forward first."
+            f"Transactional id {key.transactional_id!r}: transaction {transactional.intent.number} of epoch"
+            f" {transactional.intent.epoch} is committed, but not in all its topics yet. Roll it forward first."
         )
     _check_floors(fold, parts)
     sequence = fold.sequence + 1
     intent = Intent(key.epoch, key.number, sequence, tuple(parts), tuple(groups))
     decided = replace(
-        one,
+        transactional,
         number=key.number,
         outcome=Verdict.COMMITTED,
         sequence=sequence,
-        batch=one.batch if batch is None else batch,
+        batch=transactional.batch if batch is None else batch,
         updated_ms=now_ms,
         intent=intent,
     )
@@ -133,11 +133,11 @@ def decide_intent(
 
 def decide_abort(fold: TransactionsFold, key: TransactionKey, now_ms: int) -> RowOutcome[Verdict]:
     """Abort a transaction unless it is decided. Any process may; the response is the verdict on it."""
-    found = verdict(fold, key)
-    one = fold.get(key.transactional_id)
-    if found is not Verdict.OPEN or one is None or one.epoch != key.epoch:
-        return RowOutcome((), found)
-    aborted = replace(one, number=key.number, outcome=Verdict.ABORTED, updated_ms=now_ms)
+    outcome = verdict(fold, key)
+    transactional = fold.get(key.transactional_id)
+    if outcome is not Verdict.OPEN or transactional is None or transactional.epoch != key.epoch:
+        return RowOutcome((), outcome)
+    aborted = replace(transactional, number=key.number, outcome=Verdict.ABORTED, updated_ms=now_ms)
     return RowOutcome([transactional_row(ABORT, aborted)], Verdict.ABORTED)
 
 
@@ -177,12 +177,12 @@ def decide_expire(fold: TransactionsFold, since_ms: int) -> RowOutcome[list[str]
     taken for new.
     """
     gone = [
-        one
-        for one in fold.all()
-        if one.updated_ms < since_ms
-        and one.intent is None
-        and one.batch < 0
-        and fold.open(one.transactional_id) is None
+        transactional
+        for transactional in fold.all()
+        if transactional.updated_ms < since_ms
+        and transactional.intent is None
+        and transactional.batch < 0
+        and fold.open(transactional.transactional_id) is None
     ]
     if not gone:
         return RowOutcome((), [])
@@ -216,19 +216,22 @@ def completed(fold: TransactionsFold) -> Completed:
     """Which intents are complete by now."""
     incomplete = [one.intent.sequence for one in fold.incomplete() if one.intent is not None]
     versions = {
-        one.transactional_id: marker_version(one.epoch, one.number)
-        if one.intent is None
-        else marker_version(one.intent.epoch, one.intent.number) - 1
-        for one in fold.all()
+        transactional.transactional_id: marker_version(transactional.epoch, transactional.number)
+        if transactional.intent is None
+        else marker_version(transactional.intent.epoch, transactional.intent.number) - 1
+        for transactional in fold.all()
     }
     return Completed(
         min(incomplete, default=fold.sequence + 1) - 1, versions, marker_version(fold.expired.epoch + 1, 0) - 1
     )
 
 
-def is_ongoing(one: Transactional, pending: TransactionKey) -> bool:
+def is_ongoing(transactional: Transactional, pending: TransactionKey) -> bool:
     """Whether pending offsets of a transaction show that this id has one open."""
-    return one.state is not State.PREPARE_COMMIT and (pending.epoch, pending.number) == (one.epoch, one.number + 1)
+    return transactional.state is not State.PREPARE_COMMIT and (pending.epoch, pending.number) == (
+        transactional.epoch,
+        transactional.number + 1,
+    )
 
 
 def _is(intent: Intent, key: TransactionKey) -> bool:
@@ -240,36 +243,36 @@ def _is(intent: Intent, key: TransactionKey) -> bool:
 
 def require_epoch(fold: TransactionsFold, key: TransactionKey) -> Transactional:
     """The id of a transaction. Raises `ProducerFencedError`, `UnknownTransactionalIdError`."""
-    one = fold.get(key.transactional_id)
-    if one is None:
+    transactional = fold.get(key.transactional_id)
+    if transactional is None:
         raise UnknownTransactionalIdError(
             f"The log of transactions does not know transactional id {key.transactional_id!r}: it did nothing for"
             " transactional.id.expiration.ms, and was forgotten with what it had open. Create a new producer."
         )
-    if key.epoch != one.epoch:
+    if key.epoch != transactional.epoch:
         raise ProducerFencedError(
-            f"Transactional id {key.transactional_id!r} is in epoch {one.epoch}, not {key.epoch}: a newer producer with"
-            " this id has taken over, and aborted or finished what this one had open. Close this one."
+            f"Transactional id {key.transactional_id!r} is in epoch {transactional.epoch}, not {key.epoch}: a newer"
+            " producer with this id has taken over, and aborted or finished what this one had open. Close this one."
         )
-    return one
+    return transactional
 
 
-def _require_next(one: Transactional, key: TransactionKey) -> None:
-    if key.number != one.number + 1:
+def _require_next(transactional: Transactional, key: TransactionKey) -> None:
+    if key.number != transactional.number + 1:
         raise InvalidTransactionStateError(
             f"Transactional id {key.transactional_id!r}: transaction {key.number} of epoch {key.epoch} can't be"
-            f" committed, transaction {one.number + 1} comes next. Create a new producer."
+            f" committed, transaction {transactional.number + 1} comes next. Create a new producer."
         )
 
 
-def _batch_again(one: Transactional, batch: int) -> RowOutcome[Intent | None]:
-    if batch < one.batch:
+def _batch_again(transactional: Transactional, batch: int) -> RowOutcome[Intent | None]:
+    if batch < transactional.batch:
         raise StaleBatchError(
-            f"Transactional id {one.transactional_id!r} has already committed batch {one.batch}, and now gets batch"
-            f" {batch}: the query runs from a copied or restored checkpoint, and its batches would be lost or doubled."
-            " Start it with a new checkpoint folder, which makes it a new query."
+            f"Transactional id {transactional.transactional_id!r} has already committed batch {transactional.batch},"
+            f" and now gets batch {batch}: the query runs from a copied or restored checkpoint, and its batches would"
+            " be lost or doubled. Start it with a new checkpoint folder, which makes it a new query."
         )
-    return RowOutcome((), one.intent)
+    return RowOutcome((), transactional.intent)
 
 
 def _aborted(key: TransactionKey) -> TransactionAbortedError:

@@ -103,12 +103,12 @@ class StagedTopics:
 
     def _staging(self, name: str) -> _Staging:
         with self._lock:
-            found = self._topics.get(name)
-            if found is None:
+            staging = self._topics.get(name)
+            if staging is None:
                 self._lake.permit(name)()
                 topic_id = self._lake.ensure_topic(name)
-                found = self._topics[name] = _Staging(self._lake.topic(name), topic_id)
-        return found
+                staging = self._topics[name] = _Staging(self._lake.topic(name), topic_id)
+        return staging
 
     def _require_unchanged(self, staging: _Staging) -> None:
         """Refuse to go on when the configuration changed that records staged here were checked against.

@@ -152,12 +152,12 @@ class TransactionLog:
         """Every open transaction that has added something in the log, by transactional id."""
         return self._log.look(lambda fold: list(fold.all_open()))
 
-    def unfinished(self, known: Unfinished, version: int) -> tuple[Unfinished, int]:
-        """What is unfinished, and at which version of the log: `known`, if that is still the `version` it is from."""
+    def unfinished(self, cached: Unfinished, version: int) -> tuple[Unfinished, int]:
+        """What is unfinished, and at which version of the log: `cached`, if that is still the `version` it is from."""
 
         def at(fold: TransactionsFold) -> tuple[Unfinished, int]:
             if self._log.version == version:
-                return known, version
+                return cached, version
             timeouts = [
                 (there, one.timeout_ms)
                 for there in fold.all_open()
@@ -195,13 +195,13 @@ class TransactionLog:
         """
 
         def at(fold: TransactionsFold) -> list[int | TidelogError | None]:
-            judge, found = BatchJudge(fold), list[int | TidelogError | None]()
+            judge, answers = BatchJudge(fold), list[int | TidelogError | None]()
             for batch in batches:
                 try:
-                    found.append(part_rules.staged_before(fold, batch) if judge.take(batch) else None)
+                    answers.append(part_rules.staged_before(fold, batch) if judge.take(batch) else None)
                 except TidelogError as e:
-                    found.append(e)
-            return found
+                    answers.append(e)
+            return answers
 
         return self._log.look(at)
 

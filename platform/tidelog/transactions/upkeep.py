@@ -39,10 +39,10 @@ class TransactionUpkeep:
         """
         done: list[str] = []
         held_up: list[TidelogError] = []
-        for one in self._log.incomplete():
+        for transactional in self._log.incomplete():
             try:
-                if complete(self._lake, self._log, self._groups, one):
-                    done.append(one.transactional_id)
+                if complete(self._lake, self._log, self._groups, transactional):
+                    done.append(transactional.transactional_id)
             except (CorruptLogError, UnsupportedFormatError, InvalidConfigError) as e:
                 held_up.append(e)
         expired = self._log.expire()

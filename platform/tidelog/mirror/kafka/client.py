@@ -107,7 +107,7 @@ class ConfluentSource:
             described = self._admin.describe_topics(TopicCollection(names), request_timeout=_TIMEOUT_S)
             wanted = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
             configs = {r.name: f for r, f in self._admin.describe_configs(wanted, request_timeout=_TIMEOUT_S).items()}
-            found = {}
+            topics = {}
             for name, future in described.items():
                 try:
                     topic, entries = future.result(_TIMEOUT_S), configs[name].result(_TIMEOUT_S)
@@ -121,10 +121,10 @@ class ConfluentSource:
                         for key, entry in entries.items()
                         if entry.value is not None and ConfigSource(entry.source) is not ConfigSource.DEFAULT_CONFIG
                     }
-                    found[name] = SourceTopic(
+                    topics[name] = SourceTopic(
                         name, str(topic.topic_id), len(topic.partitions), set_values, frozenset(entries)
                     )
-            return found
+            return topics
 
     def ends(self, places: Collection[Place]) -> dict[Place, tuple[int, int]]:
         """{partition: (log start offset, last stable offset)}."""
@@ -135,7 +135,7 @@ class ConfluentSource:
         return {place: (starts[place], ends[place]) for place in places if place in starts and place in ends}
 
     def _offsets(self, places: Collection[Place], of: OffsetSpec) -> dict[Place, int]:
-        found = {}
+        offsets = {}
         with self._told():
             asked = self._admin.list_offsets(
                 {TopicPartition(*place): of for place in places},
@@ -144,11 +144,11 @@ class ConfluentSource:
             )
             for partition, future in asked.items():
                 try:
-                    found[partition.topic, partition.partition] = int(future.result(_TIMEOUT_S).offset)
+                    offsets[partition.topic, partition.partition] = int(future.result(_TIMEOUT_S).offset)
                 except KafkaException as e:
                     if not e.args[0].retriable() and e.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
-        return found
+        return offsets
 
     def follow(self, positions: Mapping[Place, int]) -> None:
         """Read from these offsets on, by a new consumer: nothing that an earlier one had fetched comes any more."""
@@ -159,9 +159,9 @@ class ConfluentSource:
 
     def take(self, most: int, timeout_s: float) -> dict[Place, Taken]:
         """What came of each partition."""
-        found: dict[Place, Taken] = {}
+        by_place: dict[Place, Taken] = {}
         if self._consumer is None:
-            return found
+            return by_place
         with self._told():
             messages = self._consumer.consume(most, timeout_s)
         for message in messages:
@@ -171,9 +171,9 @@ class ConfluentSource:
                     raise KafkaSourceError(f"Kafka's client reports: {error.str()}.")
                 continue
             place = (topic, partition)
-            taken = found.get(place)
+            taken = by_place.get(place)
             if taken is None:
-                taken = found[place] = Taken()
+                taken = by_place[place] = Taken()
             if taken.problem or taken.out_of_range:  # nothing after that follows what came before
                 continue
             if error is None:
@@ -184,7 +184,7 @@ class ConfluentSource:
                 taken.out_of_range = True
             else:
                 taken.problem = f"Kafka's client reports: {error.str()}."
-        return found
+        return by_place
 
     def groups(self) -> SourceGroups:
         """Committed offsets by group."""
@@ -199,7 +199,7 @@ class ConfluentSource:
                 )[name]
                 for name in names
             }
-        found: dict[str, dict[Place, SourceOffset]] = {}
+        by_group: dict[str, dict[Place, SourceOffset]] = {}
         refused: dict[str, str] = {}
         for name, future in asked.items():
             try:
@@ -210,12 +210,12 @@ class ConfluentSource:
                 continue  # they wait for a transaction, or the group is gone
             except TimeoutError:  # of the future: the next look asks again
                 continue
-            found[name] = {
+            by_group[name] = {
                 (p.topic, p.partition): SourceOffset(p.offset, p.metadata or "", _epoch(p))
                 for p in partitions
                 if p.offset >= 0 and p.error is None
             }
-        return SourceGroups(found, refused)
+        return SourceGroups(by_group, refused)
 
 
 def _epoch(partition: TopicPartition) -> int:

@@ -55,7 +55,7 @@ class KafkaTopics:
         Raises `KafkaSourceError`, and `StorageError` while the store is away.
         """
         self._cluster = self._cluster or self.source.cluster_id()
-        found = {
+        topics = {
             name: topic
             for name, topic in sorted(self.source.topics().items())
             if self.wanted is None or self.wanted.fullmatch(name)
@@ -63,9 +63,9 @@ class KafkaTopics:
         before, stopped = set(self.at), dict(self.problems)
         self.problems.clear()
         positions: dict[Place, int | None] = {}
-        for name, topic in found.items():
-            positions |= self._try(name, partial(self._opened, topic), known=stopped.get(name)) or {}
-        for name in {name for name, _ in before} - found.keys():
+        for name, topic in topics.items():
+            positions |= self._try(name, partial(self._opened, topic), old_reason=stopped.get(name)) or {}
+        for name in {name for name, _ in before} - topics.keys():
             logger.warning("Topic '%s' is not at the source any more; what was copied of it stays.", name)
             self._open.pop(name, None)
         self.ends = self.source.ends(positions)
@@ -74,9 +74,9 @@ class KafkaTopics:
         self._raise_starts()
         return set(self.at) != before
 
-    def stop(self, name: str, why: str, *, known: str | None = None) -> None:
+    def stop(self, name: str, why: str, *, old_reason: str | None = None) -> None:
         """Copy a topic no further until the next look."""
-        if why != known:
+        if why != old_reason:
             logger.warning("Topic '%s' is not copied. %s", name, why)
         self.problems[name] = why
         self._open.pop(name, None)
@@ -93,14 +93,14 @@ class KafkaTopics:
             if topic == name:
                 self.at[topic, partition] = positions.get(partition) or at
 
-    def _try(self, name: str, work: Callable[[], R], *, known: str | None = None) -> R | None:
+    def _try(self, name: str, work: Callable[[], R], *, old_reason: str | None = None) -> R | None:
         """The result of work on a topic; what no later round can mend stops this topic, and no others."""
         try:
             return work()
         except TidelogError as e:
             if e.retriable or isinstance(e, StorageError):
                 raise
-            self.stop(name, str(e), known=known)
+            self.stop(name, str(e), old_reason=old_reason)
             return None
 
     def _opened(self, topic: SourceTopic) -> dict[Place, int | None]:
@@ -167,10 +167,10 @@ class KafkaTopics:
         Raises as `look`.
         """
         name, partition = place
-        found = self.source.ends([place]).get(place)
-        if found is None:  # the next look tells what became of it
+        bounds = self.source.ends([place]).get(place)
+        if bounds is None:  # the next look tells what became of it
             return
-        (start, end), at = found, self.at[place]
+        (start, end), at = bounds, self.at[place]
         if at < start:
             logger.warning(
                 "Topic '%s', partition %d: the source deleted offsets %d to %d before they were copied. They are a gap"
@@ -229,23 +229,23 @@ class KafkaGroups:
     def look(self) -> None:
         """Read what the groups committed. Where that is refused, records are copied all the same."""
         try:
-            found = self.source.groups()
+            groups = self.source.groups()
         except KafkaSourceError as e:
             if str(e) != self.problems.get(_ALL):
                 logger.warning("Groups' offsets are not copied. %s", e)
             self.problems[_ALL] = str(e)
             return
         self.problems.pop(_ALL, None)
-        for group, offsets in found.offsets.items():
+        for group, offsets in groups.offsets.items():
             if offsets != self._seen.get(group):
                 self._waiting[group] = offsets
-        for group in self._refused.keys() - found.refused.keys():
+        for group in self._refused.keys() - groups.refused.keys():
             self.problems.pop(group, None)
-        for group, why in found.refused.items():
+        for group, why in groups.refused.items():
             if why != self._refused.get(group):
                 logger.warning("Offsets of group '%s' are not copied. %s", group, why)
             self.problems[group] = why
-        self._seen, self._refused = found.offsets, found.refused
+        self._seen, self._refused = groups.offsets, groups.refused
 
     def commit(self, ends: Mapping[Place, int]) -> int:
         """Commit what is due; how many offsets wait for records that are not copied yet.

@@ -125,12 +125,12 @@ class KafkaMirror:
             self._follows = True
         taken = {place: one for place, one in self._take().items() if place in self._topics.at}
         copied = self._append(taken)
-        for place, one in taken.items():
-            if one.out_of_range and place in self._topics.at:
+        for place, batch in taken.items():
+            if batch.out_of_range and place in self._topics.at:
                 self._topics.jump(place)
                 self._follows = False
-            elif one.problem:
-                self._topics.stop(place[0], one.problem)
+            elif batch.problem:
+                self._topics.stop(place[0], batch.problem)
                 self._follows = False
         self._groups.commit(self._topics.at)
         if not self.problems and all(self._topics.at.get(p, 0) >= end for p, (_, end) in self._topics.ends.items()):
@@ -156,11 +156,11 @@ class KafkaMirror:
             if not more:
                 break
             size += sum(one.size for one in more.values())
-            for place, one in more.items():
+            for place, batch in more.items():
                 if place in taken:
-                    taken[place].extend(one)
+                    taken[place].extend(batch)
                 else:
-                    taken[place] = one
+                    taken[place] = batch
         self._bandwidth.take(size)
         return taken
 

@@ -147,12 +147,12 @@ def plan_offsets(source: Mapping[Place, SourceOffset], here: GroupView, ends: Ma
     if here.group is not None and here.group.members:
         return OffsetsPlan()
     plan = OffsetsPlan()
-    for place, one in source.items():
+    for place, committed in source.items():
         own = here.offsets.get(place)
-        if place not in ends or (own is not None and own.offset >= one.offset):
+        if place not in ends or (own is not None and own.offset >= committed.offset):
             continue
-        if one.offset > ends[place]:
-            plan.wait[place] = one
+        if committed.offset > ends[place]:
+            plan.wait[place] = committed
         else:
-            plan.commit[place] = CommittedOffset(one.offset, one.metadata, one.leader_epoch)
+            plan.commit[place] = CommittedOffset(committed.offset, committed.metadata, committed.leader_epoch)
     return plan
