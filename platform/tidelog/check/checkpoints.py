@@ -66,24 +66,24 @@ def differences(held: TopicState, replayed: TopicState) -> list[str]:
 
     What a checkpoint may drop is no difference: transaction ids that expire.
     """
-    found: list[str] = []
+    problems: list[str] = []
     if held.metadata != replayed.metadata:
-        found.append("its metaData (configuration, schema) is not the log's")
+        problems.append("its metaData (configuration, schema) is not the log's")
     if held.protocol != replayed.protocol:
-        found.append(f"its protocol is {held.protocol}, the log's {replayed.protocol}")
+        problems.append(f"its protocol is {held.protocol}, the log's {replayed.protocol}")
     for name, mine, theirs in (
         ("end", held.ends, replayed.ends),
         ("start", held.starts, replayed.starts),
         ("compacted", held.cleans, replayed.cleans),
     ):
-        found.extend(
+        problems.extend(
             f"its {name} offset of partition {p} is {mine.get(p, 0)}, the log's {theirs.get(p, 0)}"
             for p in sorted(mine.keys() | theirs.keys())
             if mine.get(p, 0) != theirs.get(p, 0)
         )
-    found.extend(_txn_differences(_txns(held), _txns(replayed)))
-    found.extend(_segment_differences(held, replayed))
-    return found
+    problems.extend(_txn_differences(_txns(held), _txns(replayed)))
+    problems.extend(_segment_differences(held, replayed))
+    return problems
 
 
 def _txns(state: TopicState) -> dict[str, Txn]:
@@ -112,10 +112,10 @@ def _identity(s: Segment) -> tuple[Any, ...]:
 
 
 def _named(what: str, segments: Iterable[tuple[Any, ...]]) -> Iterator[str]:
-    found = sorted(segments, key=lambda s: (s[1], s[2], s[0]))
-    if found:
-        shown = ", ".join(f"{s[0]} (partition {s[1]}, from offset {s[2]})" for s in found[:_SHOWN])
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    ordered = sorted(segments, key=lambda s: (s[1], s[2], s[0]))
+    if ordered:
+        shown = ", ".join(f"{s[0]} (partition {s[1]}, from offset {s[2]})" for s in ordered[:_SHOWN])
+        more = f" and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else ""
         yield f"{what}: {shown}{more}"
 
 

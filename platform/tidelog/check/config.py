@@ -108,19 +108,21 @@ def _values(metadata: Metadata, topic: str) -> Iterator[Finding]:
     if table is None:
         return
     todo = "Restore the log folder from a copy; values whose bytes are not stored need it."
-    known: set[tuple[str, str]] = set()
+    known_leaves: set[tuple[str, str]] = set()
     try:
-        for one in table.schemas:
+        for schema in table.schemas:
             try:
-                columns = grown(None, compile_schema(*one.meaning).columns).columns
+                columns = grown(None, compile_schema(*schema.meaning).columns).columns
             except SchemaError as e:
-                what = f"Schema {one.id} of values can't be used: {e} Values that need it can't be read."
+                what = f"Schema {schema.id} of values can't be used: {e} Values that need it can't be read."
                 yield Finding(Kind.VALUE_SCHEMAS_WRONG, topic, VALUE_SCHEMAS, what, todo)
                 return
-            known.update(() if columns is None else leaves(columns, ""))
+            known_leaves.update(() if columns is None else leaves(columns, ""))
     except MissingPackageError:  # says nothing about the lake
         return
-    strange = [path for path, kind in leaves(table.columns, "") if (path, kind) not in known] if table.columns else []
+    strange = (
+        [path for path, kind in leaves(table.columns, "") if (path, kind) not in known_leaves] if table.columns else []
+    )
     if strange:
         what = f"The table has columns that no schema of its values has: {', '.join(strange)}."
         yield Finding(Kind.VALUE_SCHEMAS_WRONG, topic, COLUMNS, what, todo)

@@ -82,14 +82,14 @@ class Overlay:
     def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
         """The objects in a folder, changes included."""
         prefix = f"{folder}/" if folder else ""
-        found = {o.path: o for o in self._below.list_after(folder, after)}
+        infos = {o.path: o for o in self._below.list_after(folder, after)}
         for path, data in self._changed.items():
             name = path.removeprefix(prefix)
             if data is None:
-                found.pop(path, None)
+                infos.pop(path, None)
             elif path.startswith(prefix) and "/" not in name and name > after:
-                found[path] = ObjectInfo(path, len(data), self._now_ms)
-        return iter(sorted(found.values(), key=lambda o: o.path))
+                infos[path] = ObjectInfo(path, len(data), self._now_ms)
+        return iter(sorted(infos.values(), key=lambda o: o.path))
 
     def list_folders(self, folder: str) -> list[str]:
         """The folders in a folder, changes included."""

@@ -31,11 +31,11 @@ def check_segments(storage: Storage, topic: str, state: TopicState, files: Topic
     """Whether every segment is there, at the size that the log says. `files` were listed before `state` was read."""
     missing = []
     for segment in state.all_segments():
-        found = files.data.get(unquote(segment.path))
-        if found is None:
+        file = files.data.get(unquote(segment.path))
+        if file is None:
             missing.append(segment)
-        elif found.size != segment.size:
-            what = f"The file has {found.size} bytes, but the log says {segment.size}: it was cut or replaced."
+        elif file.size != segment.size:
+            what = f"The file has {file.size} bytes, but the log says {segment.size}: it was cut or replaced."
             yield Finding(Kind.SEGMENT_SIZE_WRONG, topic, segment.path, what, _give_up(state))
     gone = [s for s in missing if not is_there(storage, f"{topic}/{unquote(s.path)}")]
     removed = removed_since(storage, topic, state.version) if gone else set()
@@ -95,11 +95,11 @@ def check_leftovers(topic: str, files: TopicFiles, named: Iterable[str], now_ms:
     yield from _unnamed(Kind.IN_FLIGHT, topic, young, what, "Nothing.")
 
 
-def _unnamed(kind: Kind, topic: str, found: list[ObjectInfo], what: str, todo: str) -> Iterator[Finding]:
-    if found:
-        size = sum(o.size for o in found)
-        example = min(o.path for o in found).removeprefix(f"{topic}/")
-        text = f"{len(found)} files ({size} bytes) {what}. One of them: {example}."
+def _unnamed(kind: Kind, topic: str, files: list[ObjectInfo], what: str, todo: str) -> Iterator[Finding]:
+    if files:
+        size = sum(o.size for o in files)
+        example = min(o.path for o in files).removeprefix(f"{topic}/")
+        text = f"{len(files)} files ({size} bytes) {what}. One of them: {example}."
         yield Finding(kind, topic, "folder", text, todo)
 
 

@@ -94,14 +94,14 @@ def _check(storage: Storage, chosen: Sequence[str], deep: bool, progress: OnProg
     summaries = []
     for topic in chosen:
         try:
-            summary, found = check_topic(storage, topic, TopicOptions(config, deep, progress, now_ms))
+            summary, topic_findings = check_topic(storage, topic, TopicOptions(config, deep, progress, now_ms))
         except StorageError as e:
             if e.retriable:
                 raise
             findings.append(_unreadable(topic, e))
             continue
         summaries.append(summary)
-        findings.extend(most_severe_first(found))
+        findings.extend(most_severe_first(topic_findings))
     return Report(storage.uri, deep, tuple(summaries), tuple(findings))
 
 

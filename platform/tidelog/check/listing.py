@@ -53,15 +53,15 @@ def list_log(storage: Storage, topic: str) -> LogFiles:
     entries: dict[int, ObjectInfo] = {}
     checkpoints: list[ObjectInfo] = []
     staged = []
-    for found in storage.list_after(f"{topic}/{layout.LOG_FOLDER}"):
-        name = found.path.rpartition("/")[2]
+    for info in storage.list_after(f"{topic}/{layout.LOG_FOLDER}"):
+        name = info.path.rpartition("/")[2]
         version = layout.entry_version(name)
         if version is not None:
-            entries[version] = found
+            entries[version] = info
         elif _CHECKPOINT.fullmatch(name):
-            checkpoints.append(found)
+            checkpoints.append(info)
         elif _STAGED.fullmatch(name):
-            staged.append(found)
+            staged.append(info)
     whole = whole_checkpoints(checkpoints)
     covered = {c.version for c in whole}
     parts = tuple(o for o in checkpoints if layout.version_of(o.path) not in covered)

@@ -32,7 +32,7 @@ _FROM_A_COPY = (
 
 
 @dataclass(slots=True)
-class _Found:
+class _Facts:
     """What a segment holds. Timestamps in us since the epoch; `append_*` of LogAppendTime records only."""
 
     rows: int = 0
@@ -69,16 +69,16 @@ class DeepCheck:
         for _, of_partition in groupby(segments, key=lambda s: s.partition):
             last_append_us: int | None = None
             for segment in of_partition:
-                found = self._read(segment, typing)
-                if isinstance(found, Finding):
-                    gone = found.kind is _GONE
+                outcome = self._read(segment, typing)
+                if isinstance(outcome, Finding):
+                    gone = outcome.kind is _GONE
                     if not gone or segment.path not in removed_since(self._storage, self._topic, state.version):
-                        yield found
+                        yield outcome
                 else:
-                    yield from self._judge(segment, found, last_append_us)
-                    if found.append_high_us is not None:
-                        last_append_us = max(found.append_high_us, last_append_us or 0)
-                    self.records += found.rows
+                    yield from self._judge(segment, outcome, last_append_us)
+                    if outcome.append_high_us is not None:
+                        last_append_us = max(outcome.append_high_us, last_append_us or 0)
+                    self.records += outcome.rows
 
     def _finding(self, kind: Kind, segment: Segment, what: str) -> Finding:
         of = f"Partition {segment.partition}, offsets {segment.base_offset} to {segment.end}: "
@@ -86,8 +86,8 @@ class DeepCheck:
 
     # --- reading -------------------------------------------------------------------------------------------
 
-    def _read(self, segment: Segment, typing: Typing | None) -> _Found | Finding:
-        found = _Found()
+    def _read(self, segment: Segment, typing: Typing | None) -> _Facts | Finding:
+        facts = _Facts()
         try:
             path = f"{self._topic}/{unquote(segment.path)}"
             with (
@@ -99,47 +99,47 @@ class DeepCheck:
                     return self._finding(Kind.SEGMENT_SCHEMA_WRONG, segment, wrong)
                 names = file.schema_arrow.names
                 for batch in file.iter_batches(_BATCH_RECORDS, columns=names, use_threads=False):
-                    _note(found, batch)
-                    found.values += value_problems(batch, typing)
+                    _note(facts, batch)
+                    facts.values += value_problems(batch, typing)
         except StorageUnavailableError:
             raise
         except ObjectNotFoundError:
             return self._finding(_GONE, segment, "it is missing.")
         except (*UNREADABLE, StorageError) as e:
             return self._finding(Kind.SEGMENT_UNREADABLE, segment, f"it can't be read ({e}).")
-        return found
+        return facts
 
     # --- judging -------------------------------------------------------------------------------------------
 
-    def _judge(self, segment: Segment, found: _Found, last_append_us: int | None) -> Iterator[Finding]:
+    def _judge(self, segment: Segment, facts: _Facts, last_append_us: int | None) -> Iterator[Finding]:
         told = segment.stats.records
-        if told is not None and told != found.rows:
-            what = f"it holds {found.rows} records, but the log says {told}."
+        if told is not None and told != facts.rows:
+            what = f"it holds {facts.rows} records, but the log says {told}."
             yield self._finding(Kind.SEGMENT_ROWS_WRONG, segment, what)
-        if found.nulls:
-            what = f"null where a value is needed: {', '.join(sorted(set(found.nulls)))}."
+        if facts.nulls:
+            what = f"null where a value is needed: {', '.join(sorted(set(facts.nulls)))}."
             yield self._finding(Kind.NULLS_WRONG, segment, what)
-        if found.values:
-            what = f"its values and their columns don't fit: {'; '.join(sorted(set(found.values)))}."
+        if facts.values:
+            what = f"its values and their columns don't fit: {'; '.join(sorted(set(facts.values)))}."
             yield self._finding(Kind.VALUES_WRONG, segment, what)
-        yield from self._positions(segment, found)
-        yield from self._timestamps(segment, found)
-        if found.append_fell or (
-            last_append_us is not None and found.append_low_us is not None and found.append_low_us < last_append_us
+        yield from self._positions(segment, facts)
+        yield from self._timestamps(segment, facts)
+        if facts.append_fell or (
+            last_append_us is not None and facts.append_low_us is not None and facts.append_low_us < last_append_us
         ):
             what = "LogAppendTime falls: a record is older than one before it in the partition."
             yield self._finding(Kind.APPEND_TIME_FELL, segment, what)
-        if self._compacted and found.keyless:
-            what = f"{found.keyless} records have no key, but the topic is compacted: compaction drops them."
+        if self._compacted and facts.keyless:
+            what = f"{facts.keyless} records have no key, but the topic is compacted: compaction drops them."
             yield self._finding(Kind.KEY_MISSING, segment, what)
 
-    def _positions(self, segment: Segment, found: _Found) -> Iterator[Finding]:
-        low, high = found.low_position, found.high_position
+    def _positions(self, segment: Segment, facts: _Facts) -> Iterator[Finding]:
+        low, high = facts.low_position, facts.high_position
         if low is None or high is None:
             return
         room = segment.end - segment.base_offset
         told_low, told_high = _told(segment, "position")
-        if not found.increasing:
+        if not facts.increasing:
             what = "positions don't increase from row to row."
         elif low < 0 or high >= room:
             what = f"positions go from {low} to {high}, but it covers {room} offsets."
@@ -149,11 +149,11 @@ class DeepCheck:
             return
         yield self._finding(Kind.POSITIONS_WRONG, segment, what)
 
-    def _timestamps(self, segment: Segment, found: _Found) -> Iterator[Finding]:
-        if found.low_us is None or found.high_us is None:
+    def _timestamps(self, segment: Segment, facts: _Facts) -> Iterator[Finding]:
+        if facts.low_us is None or facts.high_us is None:
             return
         low, high = segment.stats.min_timestamp_ms, segment.stats.max_timestamp_ms
-        first, last = found.low_us // 1000, found.high_us // 1000
+        first, last = facts.low_us // 1000, facts.high_us // 1000
         if (low is not None and first < low) or (high is not None and last > high):
             what = f"timestamps go from {first} to {last} ms, outside the statistics ({low} to {high} ms)."
             yield self._finding(Kind.TIMESTAMPS_OUTSIDE_STATS, segment, what)
@@ -169,46 +169,46 @@ def _told(segment: Segment, column: str) -> tuple[int | None, int | None]:
     return low if isinstance(low, int) else None, high if isinstance(high, int) else None
 
 
-def _note(found: _Found, batch: pa.RecordBatch) -> None:
+def _note(facts: _Facts, batch: pa.RecordBatch) -> None:
     """Take a batch into account."""
-    found.rows += batch.num_rows
+    facts.rows += batch.num_rows
     for name in ("position", "timestamp", "timestamp_type"):
         if batch.column(name).null_count:
-            found.nulls.append(name)
-    found.keyless += batch.column("key").null_count
+            facts.nulls.append(name)
+    facts.keyless += batch.column("key").null_count
     headers = batch.column("headers")
     if headers.null_count < len(headers) and pc.struct_field(pc.list_flatten(headers), "key").null_count:
-        found.nulls.append("headers.key")
-    _note_positions(found, batch.column("position").drop_null().to_numpy())
-    _note_times(found, batch)
+        facts.nulls.append("headers.key")
+    _note_positions(facts, batch.column("position").drop_null().to_numpy())
+    _note_times(facts, batch)
 
 
-def _note_positions(found: _Found, positions: npt.NDArray[np.int64]) -> None:
+def _note_positions(facts: _Facts, positions: npt.NDArray[np.int64]) -> None:
     if not len(positions):
         return
     low, high = int(positions.min()), int(positions.max())
-    follows = found.high_position is None or int(positions[0]) > found.high_position
+    follows = facts.high_position is None or int(positions[0]) > facts.high_position
     if not follows or bool((np.diff(positions) <= 0).any()):
-        found.increasing = False
-    found.low_position = low if found.low_position is None else min(low, found.low_position)
-    found.high_position = high if found.high_position is None else max(high, found.high_position)
+        facts.increasing = False
+    facts.low_position = low if facts.low_position is None else min(low, facts.low_position)
+    facts.high_position = high if facts.high_position is None else max(high, facts.high_position)
 
 
-def _note_times(found: _Found, batch: pa.RecordBatch) -> None:
+def _note_times(facts: _Facts, batch: pa.RecordBatch) -> None:
     micros = batch.column("timestamp").cast(schema.TIMESTAMP, safe=False).cast(pa.int64())
     if micros.null_count == len(micros):
         return
     bounds = pc.min_max(micros)
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
-    found.low_us = low if found.low_us is None else min(low, found.low_us)
-    found.high_us = high if found.high_us is None else max(high, found.high_us)
+    facts.low_us = low if facts.low_us is None else min(low, facts.low_us)
+    facts.high_us = high if facts.high_us is None else max(high, facts.high_us)
     by_log = pc.equal(batch.column("timestamp_type"), schema.LOG_APPEND_TIME)
     appended = micros.filter(by_log).drop_null().to_numpy()
     if not len(appended):
         return
-    before = found.append_high_us
+    before = facts.append_high_us
     if (before is not None and int(appended[0]) < before) or bool((np.diff(appended) < 0).any()):
-        found.append_fell = True
+        facts.append_fell = True
     low, high = int(appended.min()), int(appended.max())
-    found.append_low_us = low if found.append_low_us is None else min(low, found.append_low_us)
-    found.append_high_us = high if before is None else max(high, before)
+    facts.append_low_us = low if facts.append_low_us is None else min(low, facts.append_low_us)
+    facts.append_high_us = high if before is None else max(high, before)

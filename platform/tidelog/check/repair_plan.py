@@ -321,11 +321,11 @@ def _is_sound(scene: Scene) -> bool:
     state = scene.walk.state
     if state is None or state.metadata is None or not _is_consistent(scene, state):
         return False
-    found = [
+    findings = [
         *check_metadata(state.metadata, scene.topic, LakeConfig.parse({}), shape_of(state)),
         *check_segments(scene.storage, scene.topic, state, scene.data),
     ]
-    return all(f.severity is not Severity.ERROR for f in found)
+    return all(f.severity is not Severity.ERROR for f in findings)
 
 
 def _drop_checkpoints(scene: Scene, checkpoints: list[Checkpoint]) -> Iterator[Operation]:

@@ -126,21 +126,21 @@ class RowsCheck:
             except CorruptSegmentError as e:
                 yield Finding(Kind.SEGMENT_UNREADABLE, self._table, file.path, str(e), _FROM_A_COPY)
                 rows = []
-            positions, found = [position for position, _ in rows], [row for _, row in rows]
+            positions, contents = [position for position, _ in rows], [row for _, row in rows]
             self.records += len(rows)
             if positions != sorted(set(positions)) or not all(0 <= p < file.end - file.base_offset for p in positions):
                 what = "Its positions don't rise within the places that the log entry gives it: rows change places."
                 yield Finding(Kind.POSITIONS_WRONG, self._table, file.path, what, _FROM_A_COPY)
             said = state.recent.get(file.path)
-            if rows and said is not None and said != found:
+            if rows and said is not None and said != contents:
                 what = "Its rows are not those that the entry says which added it: SQL and tidelog see two truths."
                 yield Finding(Kind.SEGMENT_ROWS_WRONG, self._table, file.path, what, _FROM_A_COPY)
             try:
-                state.kind.folded(found)
+                state.kind.folded(contents)
             except ValueError as e:
                 yield Finding(Kind.SEGMENT_ROWS_WRONG, self._table, file.path, f"{e}.", _FROM_A_COPY)
             else:
-                self._rows.extend(found)
+                self._rows.extend(contents)
 
 
 def check_offsets(table: str, groups: GroupsFold, end_of: Callable[[str, str, int], int | None]) -> Iterator[Finding]:

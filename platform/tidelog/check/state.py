@@ -19,14 +19,14 @@ def check_state(state: TopicState, topic: str) -> Iterator[Finding]:
             what = f"The topic is deleted, but {live} of its segments are still in the table."
             yield Finding(Kind.DELETED_WITH_SEGMENTS, topic, "topic", what, _FROM_A_COPY)
         return
-    known = range(state.partitions)
+    partitions = range(state.partitions)
     used = {p for p, live in state.segments.items() if live} | {p for p, end in state.ends.items() if end}
-    for p in sorted(used - set(known)):
+    for p in sorted(used - set(partitions)):
         what = (
             f"The log has records or offsets of partition {p}, but the topic has {state.partitions}, numbered from 0."
         )
         yield Finding(Kind.PARTITION_UNKNOWN, topic, f"partition {p}", what, _FROM_A_COPY)
-    for p in known:
+    for p in partitions:
         yield from _offsets(state, topic, p)
         yield from _coverage(state, topic, p)
         yield from _segments(state.live(p), topic, state.start(p))

@@ -14,14 +14,14 @@ def check_intents(
     table: str, transactions: TransactionsFold, storage: Storage, state_of: Callable[[str], TopicState | None]
 ) -> Iterator[Finding]:
     """Each incomplete intent, and whether the files are there that it still needs. `state_of` a topic: None without."""
-    for one in transactions.incomplete():
-        intent = one.intent
+    for transactional in transactions.incomplete():
+        intent = transactional.intent
         if intent is None:
             continue
-        marker = IntentMarker.of(one.transactional_id, intent)
+        marker = IntentMarker.of(transactional.transactional_id, intent)
         left = [p for p in intent.parts if (state := state_of(p.topic)) is not None and marker.is_missing(state, p)]
         gone = [path for part in left for path in _missing(part, storage)]
-        where = f"transactional id '{one.transactional_id}'"
+        where = f"transactional id '{transactional.transactional_id}'"
         what = (
             f"Its transaction {intent.number} of epoch {intent.epoch} is committed, and still to be appended to"
             f" {', '.join(part.topic for part in left) or 'no topic'}"

@@ -13,14 +13,14 @@ from tidelog.log.typed.value_typing import VALUE_LENGTH, VALUE_SCHEMA, Typing
 _PLAIN = len(schema.SEGMENT)
 
 
-def schema_problem(found: pa.Schema, typing: Typing | None) -> str:
+def schema_problem(file_schema: pa.Schema, typing: Typing | None) -> str:
     """What is wrong with a file's columns; "" when they are right, or were before the table got its later ones."""
-    wanted = schema.SEGMENT if typing is None or len(found) == _PLAIN else typing.segment
-    names = wanted.names[: max(len(found), _PLAIN + len(schema.TYPED))]
-    if found.names != names:
-        return f"its columns are {', '.join(found.names)}, not {', '.join(names)}."
+    wanted = schema.SEGMENT if typing is None or len(file_schema) == _PLAIN else typing.segment
+    names = wanted.names[: max(len(file_schema), _PLAIN + len(schema.TYPED))]
+    if file_schema.names != names:
+        return f"its columns are {', '.join(file_schema.names)}, not {', '.join(names)}."
     for name in names:
-        kind, known = found.field(name).type, wanted.field(name).type
+        kind, known = file_schema.field(name).type, wanted.field(name).type
         if kind != known and (name != schema.COLUMNS or not is_within(kind, known)):
             return f"its column {name} is {kind}, not {known}."
     return ""

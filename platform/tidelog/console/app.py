@@ -106,22 +106,22 @@ class PageFiles:
         self._read(root or files("tidelog.console").joinpath("page"), "")
 
     def _read(self, folder: Traversable, prefix: str) -> None:
-        for one in folder.iterdir():
-            if one.is_dir():
-                self._read(one, f"{prefix}{one.name}/")
-            elif (media_type := _TYPES.get(one.name.rpartition(".")[2])) is not None:
-                body = one.read_bytes()
-                self._files[prefix + one.name] = _PageFile(body, media_type, f'"{sha256(body).hexdigest()[:32]}"')
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                self._read(entry, f"{prefix}{entry.name}/")
+            elif (media_type := _TYPES.get(entry.name.rpartition(".")[2])) is not None:
+                body = entry.read_bytes()
+                self._files[prefix + entry.name] = _PageFile(body, media_type, f'"{sha256(body).hexdigest()[:32]}"')
 
-    def answer(self, path: str, known: str | None) -> Response:
-        """A file, or 304 where the browser has it. `path`: begins with "/"; `known`: the header If-None-Match."""
-        found = self._files.get(path[1:] or "index.html")
-        if found is None:
+    def answer(self, path: str, if_none_match: str | None) -> Response:
+        """A file, or 304 where the browser has it. `path`: begins with "/"; `if_none_match`: that header."""
+        file = self._files.get(path[1:] or "index.html")
+        if file is None:
             raise ConsoleError(404, _NO_PATH)
-        headers = {"etag": found.tag, "cache-control": "no-cache"}
-        if known is not None and found.tag in (tag.removeprefix("W/") for tag in listed(known)):
+        headers = {"etag": file.tag, "cache-control": "no-cache"}
+        if if_none_match is not None and file.tag in (tag.removeprefix("W/") for tag in listed(if_none_match)):
             return Response(None, 304, headers)
-        return Response(found.body, 200, headers, found.media_type)
+        return Response(file.body, 200, headers, file.media_type)
 
 
 def _refusal(error: TidelogError, status: int, code: int = 0) -> HttpRefusal:

@@ -50,10 +50,10 @@ def figures_of(state: TopicState, defaults: LakeConfig, before: ConsoleTopic | N
     if before is not None:
         produced, produced_bytes = before.produced, before.produced_bytes
         for partition, end in ends.items():
-            known = before.ends.get(partition, 0)
-            if end > known:
-                produced += end - known
-                produced_bytes += sum(one.size for one in state.live_between(partition, known, end))
+            old_end = before.ends.get(partition, 0)
+            if end > old_end:
+                produced += end - old_end
+                produced_bytes += sum(one.size for one in state.live_between(partition, old_end, end))
     return ConsoleTopic(
         state.topic_id,
         state.version,

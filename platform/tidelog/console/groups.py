@@ -106,20 +106,20 @@ def reset(call: ConsoleCall) -> Any:
         raise ConsoleError(403, "This console is read-only (--read-only).")
     scenario, scope = _scenario(body), _scope(body)
     log = GroupLog(lake)
-    found = standings(lake, log, name, scope, scenario)
-    if not found:
+    partitions = standings(lake, log, name, scope, scenario)
+    if not partitions:
         raise ConsoleError(404, f"Group '{name}' has no offsets there. Name a topic.")
-    for topic in {topic for topic, _ in found}:
+    for topic in {topic for topic, _ in partitions}:
         call.rights.require(Right.COMMIT_OFFSETS, topic=topic)
     try:
-        planned = plan_reset(scenario, found)
+        planned = plan_reset(scenario, partitions)
     except ValueError as error:
         raise bad(str(error)) from None
     if not dry_run:
         set_offsets(lake, log, name, {place: CommittedOffset(one.offset) for place, one in planned.items()})
         call.console.invalidate()
     rows = [
-        {"topic": topic, "partition": p, "from": found[topic, p].committed, "to": one.offset, "note": one.note}
+        {"topic": topic, "partition": p, "from": partitions[topic, p].committed, "to": one.offset, "note": one.note}
         for (topic, p), one in planned.items()
     ]
     return {"group": name, "dry_run": dry_run, "offsets": rows}

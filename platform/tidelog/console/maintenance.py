@@ -115,10 +115,10 @@ def _row(row: ReportRow) -> dict[str, str]:
 
 def maintenance(call: ConsoleCall) -> Any:
     """The newest runs, the last one first, and what is due of the topics that the client sees."""
-    found = call.console.part(ConsoleMaintenance).due()
+    due = call.console.part(ConsoleMaintenance).due()
     return {
         "runs": [asdict(run) for run in call.console.snapshot().runs],
-        "due": [row for row in found if call.rights.sees_topic(row["topic"])],
+        "due": [row for row in due if call.rights.sees_topic(row["topic"])],
     }
 
 
@@ -180,11 +180,11 @@ def doctor(call: ConsoleCall) -> Any:
 
 def check(call: ConsoleCall) -> Any:
     """The check that runs or ran last, null before the first; `topic`: only its findings."""
-    found, topic = call.console.part(ConsoleCheck).newest(), call.text("topic")
-    if found is None or not found["result"] or not topic:
-        return found
-    result = found["result"]
-    return found | {"result": result | {"findings": [one for one in result["findings"] if one["topic"] == topic]}}
+    run, topic = call.console.part(ConsoleCheck).newest(), call.text("topic")
+    if run is None or not run["result"] or not topic:
+        return run
+    result = run["result"]
+    return run | {"result": result | {"findings": [one for one in result["findings"] if one["topic"] == topic]}}
 
 
 def run_check(call: ConsoleCall) -> Any:

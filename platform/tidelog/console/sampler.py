@@ -56,10 +56,10 @@ class History:
 
     def shown(self) -> tuple[list[int], dict[str, list[float | None]]]:
         """The times in ms, and the value of each series at each; None where it is not known."""
-        found = {
+        values = {
             name: self._rate(series) if name in self._rates else list(series) for name, series in self._values.items()
         }
-        return list(self._times), found
+        return list(self._times), values
 
     def last(self) -> dict[str, float | None]:
         """The newest value of each series, None where it is not known."""
@@ -191,26 +191,26 @@ class Sampler:
     def _taken(self, snapshot: LakeSnapshot, before: Sample | None) -> Sample:
         """What is new in a snapshot, and the figures of the rest as they were. The lock is held."""
         defaults = self._console.lake.config()
-        known = {} if before is None else before.topics
-        topics = {name: figures_of(state, defaults, known.get(name)) for name, state in snapshot.topics.items()}
+        old_topics = {} if before is None else before.topics
+        topics = {name: figures_of(state, defaults, old_topics.get(name)) for name, state in snapshot.topics.items()}
         seconds = 0.0 if before is None else (snapshot.at_ms - before.snapshot.at_ms) / 1000
-        rates = {name: _rate(one, known.get(name), seconds) for name, one in topics.items()}
-        same = frozenset(name for name, one in topics.items() if known.get(name) is one)
+        rates = {name: _rate(one, old_topics.get(name), seconds) for name, one in topics.items()}
+        same = frozenset(name for name, one in topics.items() if old_topics.get(name) is one)
         groups = {name: self._group(snapshot, before, name, same) for name in snapshot.groups}
-        found = alarms(self._console.lake.uri, snapshot, topics, groups)
-        self._history.add(snapshot.at_ms, self._totals(snapshot, topics, groups, found))
+        alarm_rows = alarms(self._console.lake.uri, snapshot, topics, groups)
+        self._history.add(snapshot.at_ms, self._totals(snapshot, topics, groups, alarm_rows))
         self._groups = {name: self._groups.get(name) or _lag_history(one.by_topic) for name, one in groups.items()}
         for name, one in groups.items():
             self._groups[name].add(snapshot.at_ms, one.by_topic)
-        return Sample(snapshot, topics, rates, groups, found)
+        return Sample(snapshot, topics, rates, groups, alarm_rows)
 
     def _group(self, snapshot: LakeSnapshot, before: Sample | None, name: str, same: Set[str]) -> GroupLag:
         """A group's lag, as it was where nothing of it is new; `same`: topics that have no new entry."""
-        known = None if before is None else before.groups.get(name)
-        if known is None or before is None:
+        old_lag = None if before is None else before.groups.get(name)
+        if old_lag is None or before is None:
             return describe_group(snapshot, name).lag
-        if before.snapshot.groups[name] is snapshot.groups[name] and known.by_topic.keys() <= same:
-            return known
+        if before.snapshot.groups[name] is snapshot.groups[name] and old_lag.by_topic.keys() <= same:
+            return old_lag
         self._read += committed_since(before.snapshot.groups[name], snapshot.groups[name])
         return describe_group(snapshot, name).lag
 
@@ -219,7 +219,7 @@ class Sampler:
         snapshot: LakeSnapshot,
         topics: Mapping[str, ConsoleTopic],
         groups: Mapping[str, GroupLag],
-        found: Sequence[Mapping[str, Any]],
+        alarm_rows: Sequence[Mapping[str, Any]],
     ) -> dict[str, float | None]:
         return {
             "records_in": sum(one.produced for one in topics.values()),
@@ -231,7 +231,7 @@ class Sampler:
             "small_files": sum(one.small_files for one in topics.values()),
             "records": sum(one.records for one in topics.values()),
             "bytes": sum(one.bytes for one in topics.values()),
-            "alarms": len(found),
+            "alarms": len(alarm_rows),
         }
 
 

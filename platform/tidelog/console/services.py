@@ -73,21 +73,21 @@ def schemas(call: ConsoleCall) -> Any:
 def subject(call: ConsoleCall) -> Any:
     """One subject: all its versions, and their texts."""
     name = call.variables["subject"]
-    found = call.console.part(ConsoleRegistry).look(lambda state: list(state.versions(name)))
-    if not found or not ApiRights(call.client).sees(name):  # the same for what is there and what is not
+    versions = call.console.part(ConsoleRegistry).look(lambda state: list(state.versions(name)))
+    if not versions or not ApiRights(call.client).sees(name):  # the same for what is there and what is not
         raise ConsoleError(404, f"There is no subject '{name}'.")
-    return {"subject": name, "versions": [_version(one) for one in reversed(found)]}
+    return {"subject": name, "versions": [_version(one) for one in reversed(versions)]}
 
 
-def _version(one: SubjectVersion) -> dict[str, Any]:
-    references = [{"name": r.name, "subject": r.subject, "version": r.version} for r in one.schema.references]
+def _version(version: SubjectVersion) -> dict[str, Any]:
+    references = [{"name": r.name, "subject": r.subject, "version": r.version} for r in version.schema.references]
     return {
-        "version": one.version,
-        "id": one.id,
-        "type": one.schema.kind.value,
-        "schema": one.schema.text,
+        "version": version.version,
+        "id": version.id,
+        "type": version.schema.kind.value,
+        "schema": version.schema.text,
         "references": references,
-        "at_ms": one.at_ms,
+        "at_ms": version.at_ms,
     }
 
 
@@ -104,10 +104,10 @@ class ConsoleConnectors:
 def connectors(call: ConsoleCall) -> Any:
     """Connectors with their tasks and states. Of configurations only what names topics and classes."""
     try:
-        found = call.console.part(ConsoleConnectors).connectors.describe()
+        descriptions = call.console.part(ConsoleConnectors).connectors.describe()
     except TidelogError as error:
         return {"connectors": [], "problem": str(error)}
-    return {"connectors": [_row(connector) for connector in found], "problem": ""}
+    return {"connectors": [_row(connector) for connector in descriptions], "problem": ""}
 
 
 def _row(connector: ConnectorDescription) -> dict[str, Any]:

@@ -135,15 +135,15 @@ def topic(call: ConsoleCall) -> Any:
         "id": state.topic_id,
         "partitions": [
             {
-                "partition": one.partition,
-                "start": one.start,
-                "end": one.end,
-                "records": one.end - one.start,
-                "bytes": one.bytes,
-                "segments": one.segments,
-                "newest_ms": state.live(one.partition)[-1].stats.max_timestamp_ms if one.segments else None,
+                "partition": partition.partition,
+                "start": partition.start,
+                "end": partition.end,
+                "records": partition.end - partition.start,
+                "bytes": partition.bytes,
+                "segments": partition.segments,
+                "newest_ms": state.live(partition.partition)[-1].stats.max_timestamp_ms if partition.segments else None,
             }
-            for one in describe(state, name).partitions
+            for partition in describe(state, name).partitions
         ],
         "config": settings,
         "overrides": state.overrides,
@@ -268,12 +268,12 @@ def consumers(call: ConsoleCall) -> Any:
     """The groups that have offsets of a topic."""
     state_of(call)
     snapshot = call.console.snapshot()
-    found = []
+    groups = []
     for name, view in snapshot.groups.items():
         if not call.rights.sees_group(name) or not any(of == call.topic for of, _ in view.offsets):
             continue
         description = describe_group(snapshot, name)
-        found.append(
+        groups.append(
             {
                 "group": name,
                 "state": str(description.group.phase),
@@ -281,4 +281,4 @@ def consumers(call: ConsoleCall) -> Any:
                 "lag": description.lag.by_topic.get(call.topic, 0),
             }
         )
-    return {"groups": found}
+    return {"groups": groups}

@@ -77,17 +77,17 @@ def producers(call: ConsoleCall) -> Any:
     rows: list[dict[str, Any]] = []
     total = 0
     for name, state in states.items():
-        found = known_producers(state)
-        total += len(found)
+        of_topic = known_producers(state)
+        total += len(of_topic)
         rows += [
             {
                 "topic": name,
-                "partition": one.partition,
-                "producer_id": one.producer_id,
-                "epoch": one.epoch,
-                "last_sequence": one.last_sequence,
-                "last_ms": one.updated_ms,
+                "partition": producer.partition,
+                "producer_id": producer.producer_id,
+                "epoch": producer.epoch,
+                "last_sequence": producer.last_sequence,
+                "last_ms": producer.updated_ms,
             }
-            for one in found[: _MOST - len(rows)]
+            for producer in of_topic[: _MOST - len(rows)]
         ]
     return {"total": total, "producers": rows}

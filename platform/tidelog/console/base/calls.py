@@ -58,10 +58,10 @@ class ConsoleCall(HttpCall):
 
     def choice(self, name: str, default: str, choices: Sequence[str]) -> str:
         """One of several words of the query. Raises `ConsoleError` 400."""
-        found = self.text(name, default)
-        if found not in choices:
-            raise bad(f"'{name}' is {found!r}, and must be one of {', '.join(choices)}.")
-        return found
+        word = self.text(name, default)
+        if word not in choices:
+            raise bad(f"'{name}' is {word!r}, and must be one of {', '.join(choices)}.")
+        return word
 
     def fields(self, *names: str) -> Mapping[str, Any]:
         """The body, which must be an object without other fields than those. Raises `ConsoleError` 400."""

@@ -80,11 +80,11 @@ class Console:
     def part(self, kind: Callable[["Console"], P]) -> P:
         """The part of that kind, made when it is first asked for and closed with the console."""
         with self._lock:
-            found = self._parts.get(kind)
-            if found is None:
-                found = self._parts[kind] = kind(self)
-                self._ends.callback(found.close)
-            return found
+            part = self._parts.get(kind)
+            if part is None:
+                part = self._parts[kind] = kind(self)
+                self._ends.callback(part.close)
+            return part
 
     def csrf_token(self, principal: str) -> str:
         """What a principal's changes must come with, as long as the console runs."""

@@ -49,14 +49,14 @@ def wanted_batches(
         if start >= end:
             continue
         for batch in topic.read(partition, start, end, include_headers=True, batch_records=_BATCH):
-            found = batch
+            records = batch
             if not view.wanted.takes_all:
-                found = batch.filter(pa.array([view.takes(one) for one in records_of(batch)], pa.bool_()))
-            found = found.slice(0, left)
-            left -= found.num_rows
-            size += found.nbytes
-            if found.num_rows:
-                yield found
+                records = batch.filter(pa.array([view.takes(one) for one in records_of(batch)], pa.bool_()))
+            records = records.slice(0, left)
+            left -= records.num_rows
+            size += records.nbytes
+            if records.num_rows:
+                yield records
             if left <= 0 or size >= _MOST_BYTES:
                 return
 

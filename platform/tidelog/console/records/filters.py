@@ -51,14 +51,14 @@ class RecordFilter:
     def _at_path(self, value: bytes, as_json: AsJson) -> bool:
         assert self.path is not None  # the caller looks
         try:
-            found = as_json(value)
+            node = as_json(value)
         except ValueError:
             return False
         for step in self.path:
-            found = _inside(found, step)
-            if found is _MISSING:
+            node = _inside(node, step)
+            if node is _MISSING:
                 return False
-        return self.wanted is None or as_text(found) == self.wanted
+        return self.wanted is None or as_text(node) == self.wanted
 
 
 def record_filter(key: str, headers: Sequence[str], text: str, path: str) -> RecordFilter:
@@ -88,12 +88,12 @@ def parsed_path(path: str) -> tuple[tuple[str | int, ...], str | None]:
     steps: list[str | int] = []
     at = 1
     while at < len(path) and path[at] != "=":
-        found = _STEP.match(path, at)
-        if found is None or len(steps) == _MOST_STEPS:
+        match = _STEP.match(path, at)
+        if match is None or len(steps) == _MOST_STEPS:
             raise bad(f"'path' can't be read from {path[at : at + 20]!r} on: names and indexes, as $.lines[0]['sku'].")
-        name, index, single, double = found.groups()
+        name, index, single, double = match.groups()
         steps.append(int(index) if index else name or single or double or "")
-        at = found.end()
+        at = match.end()
     return tuple(steps), path[at + 1 :] if at < len(path) else None
 
 
@@ -102,11 +102,11 @@ def as_text(found: Any) -> str:
     return found if isinstance(found, str) else orjson.dumps(found).decode()
 
 
-def _inside(found: Any, step: str | int) -> Any:
-    if isinstance(found, dict) and isinstance(step, str):
-        return found.get(step, _MISSING)
-    if isinstance(found, list) and isinstance(step, int) and step < len(found):
-        return found[step]
+def _inside(node: Any, step: str | int) -> Any:
+    if isinstance(node, dict) and isinstance(step, str):
+        return node.get(step, _MISSING)
+    if isinstance(node, list) and isinstance(step, int) and step < len(node):
+        return node[step]
     return _MISSING
 
 

@@ -64,12 +64,12 @@ class ValueForms:
         if not kind:
             kind, text = _plain(data, wanted) if whole or len(data) <= CUT else _plain(data[:CUT], wanted, cut=True)
         cut = not whole and (len(text) > CUT or (kind in ("text", "hex") and len(data) > CUT))
-        found: dict[str, Any] = {"as": kind, "text": text if whole else text[:CUT], "size": len(data), "cut": cut}
+        form: dict[str, Any] = {"as": kind, "text": text if whole else text[:CUT], "size": len(data), "cut": cut}
         if number is not None:
-            found["schema"] = number
+            form["schema"] = number
         if why:
-            found["reason"] = why[:_MOST_REASON]
-        return found
+            form["reason"] = why[:_MOST_REASON]
+        return form
 
     def as_json(self, topic: str, data: bytes) -> Any:
         """What a value holds, for a path into it. Raises ValueError where it is neither JSON nor of a schema."""
@@ -113,14 +113,14 @@ class ValueForms:
                 if self._client is None:
                     client = self._client = SchemaRegistryClient({"lake": lake})
                     self._decoders = {kind: decoder(kind, client) for kind in _KINDS.values()}
-                found = _KINDS.get(self._client.get_schema(number).schema_type or "AVRO")
+                value_kind = _KINDS.get(self._client.get_schema(number).schema_type or "AVRO")
             except SchemaRegistryError:
-                found = None
+                value_kind = None
             if len(self._kinds) >= _MOST_REMEMBERED:
                 self._kinds = {}
-            if found is not None:  # one that is not there may come
-                self._kinds[number] = found
-            return found
+            if value_kind is not None:  # one that is not there may come
+                self._kinds[number] = value_kind
+            return value_kind
 
 
 _JSON_STARTS: Final = frozenset(bytes([one]) for one in b'{["-0123456789tfn') | {b""}

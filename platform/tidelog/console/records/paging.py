@@ -109,12 +109,12 @@ def page_of(
     place = clamped(place, ranges)
     forward = place.direction == FORWARD
     positions = dict(place.offsets)
-    found: list[StoredRecord] = []
+    page: list[StoredRecord] = []
     looked, size, ended = 0, 0, False
     until_s = clock.elapsed_s() + MOST_S
     records = merged(topic, place, ranges)
     while True:
-        if len(found) >= limit or looked >= MOST_RECORDS or size >= MOST_BYTES or clock.elapsed_s() >= until_s:
+        if len(page) >= limit or looked >= MOST_RECORDS or size >= MOST_BYTES or clock.elapsed_s() >= until_s:
             break
         record = next(records, None)
         if record is None:
@@ -124,14 +124,14 @@ def page_of(
         positions[record.partition] = record.offset + 1 if forward else record.offset
         size += record.size
         if takes(record):
-            found.append(record)
+            page.append(record)
     low = {p: ranges[p][0] for p in positions}
     high = {p: ranges[p][1] for p in positions}
     if ended:
         positions = high if forward else low
     first, last = (place.offsets, positions) if forward else (positions, place.offsets)
     return RecordPage(
-        found,
+        page,
         None if last == high else PlaceToRead(FORWARD, last),
         None if first == low else PlaceToRead(BACKWARD, first),
         looked,

@@ -129,11 +129,11 @@ def record(call: ConsoleCall) -> Any:
 def raw(call: ConsoleCall) -> Response:
     """A record's key or value as a file."""
     part = call.choice("part", "value", ("key", "value"))
-    found = _one(call)
-    data = found.key if part == "key" else found.value
+    stored = _one(call)
+    data = stored.key if part == "key" else stored.value
     if data is None:
         raise ConsoleError(404, f"The record's {part} is null.")
-    name = f"{call.topic}-{found.partition}-{found.offset}.{part}"
+    name = f"{call.topic}-{stored.partition}-{stored.offset}.{part}"
     headers = {"content-disposition": f'attachment; filename="{name}"'}  # a topic's name has no quotes
     return Response(data, 200, headers, "application/octet-stream")
 

@@ -173,23 +173,23 @@ def _bound(console: ParentConsole, connection: duckdb.DuckDBPyConnection, query:
             if match is None:
                 raise
             name = match[1]
-            found = [] if name in seen else orjson.loads(console.ask({"tables": [name]}))
-            if not found:
+            tables = [] if name in seen else orjson.loads(console.ask({"tables": [name]}))
+            if not tables:
                 quoted = name if name.startswith('"') else f'"{name}"'
                 raise RefusedQueryError(
                     f"There is no topic {quoted} that you may read. SHOW TABLES lists those that you may; names with"
                     ' dots or hyphens are written in quotes: FROM "my-topic".'
                 ) from None
             seen.add(name)
-            _add_topics(console, connection, found)
+            _add_topics(console, connection, tables)
 
 
 def check_statement(connection: duckdb.DuckDBPyConnection, query: str) -> None:
     """Let one statement through that only reads. Raises `RefusedQueryError`, and DuckDB's error for what is no SQL."""
-    found = connection.extract_statements(query)
-    if len(found) != 1:
-        raise RefusedQueryError(f"Write one statement, not {len(found)}.")
-    kind = found[0].type.name
+    statements = connection.extract_statements(query)
+    if len(statements) != 1:
+        raise RefusedQueryError(f"Write one statement, not {len(statements)}.")
+    kind = statements[0].type.name
     if kind == "EXPLAIN" and (match := _EXPLAIN.fullmatch(query)) is not None:
         kind = connection.extract_statements(match[1])[0].type.name
     if kind != "SELECT":
@@ -208,13 +208,13 @@ def _add_topics(console: ParentConsole, connection: duckdb.DuckDBPyConnection, t
             (str(table["first"] + n), size, {"partition": partition, "base_offset": base})
             for n, (size, partition, base) in enumerate(table["files"])
         ]
-        found = parquet_dataset(files, schema, fs.PyFileSystem(SegmentFiles(console.read, sizes)))
+        dataset = parquet_dataset(files, schema, fs.PyFileSystem(SegmentFiles(console.read, sizes)))
         offset = pc.field("base_offset") + pc.field("position")
         for partition, start in table["cuts"]:
-            found = found.filter((pc.field("partition") != pa.scalar(partition, pa.int32())) | (offset >= start))
+            dataset = dataset.filter((pc.field("partition") != pa.scalar(partition, pa.int32())) | (offset >= start))
         # No topic has such a name.
         segments = f"segments of {table['name']}"
-        connection.register(segments, found)
+        connection.register(segments, dataset)
         connection.execute(f'CREATE VIEW "{table["name"]}" AS {_view(table["name"], segments, schema)}')
 
 

@@ -383,7 +383,7 @@ class _Served:
 
     def tables(self, names: list[str]) -> list[dict[str, Any]]:
         """The topics of these names, as far as they may be read. SQL's names are the same in any case of letters."""
-        found: dict[str, TopicTable] = {}
+        tables: dict[str, TopicTable] = {}
         listed: dict[str, list[str]] | None = None
         for name in names:
             state, own = self._readable.state(name), name
@@ -396,11 +396,11 @@ class _Served:
                 if len(alike) == 1:
                     own = alike[0]
                     state = self._readable.state(own)
-            if state is not None and own.lower() not in found:
+            if state is not None and own.lower() not in tables:
                 self._used.add(own)
-                found[own.lower()] = topic_table(own, state)
+                tables[own.lower()] = topic_table(own, state)
         documents = []
-        for table in found.values():
+        for table in tables.values():
             documents.append(table.document(len(self._files)))
             self._files += table.files
         return documents
