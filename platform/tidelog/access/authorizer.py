@@ -74,9 +74,9 @@ class Authorizer:
         if subject.principal in self._super_users:
             return AclVerdict(True)
         allows: Acl | None = None
-        found = False
+        has_acls = False
         for acl in self._about(resource, name):
-            found = True
+            has_acls = True
             if not _concerns(acl, subject):
                 continue
             if acl.permission is AclPermission.DENY:
@@ -84,7 +84,7 @@ class Authorizer:
                     return AclVerdict(False, acl)
             elif allows is None and _covers(acl.operation, operation):
                 allows = acl
-        return AclVerdict(allows is not None or (self._everyone and not found), allows)
+        return AclVerdict(allows is not None or (self._everyone and not has_acls), allows)
 
     def may_any(self, subject: Sender, operation: AclOperation, resource: AclResource) -> bool:
         """Whether the subject may do the operation to any resource of the type, even one that is not there yet.

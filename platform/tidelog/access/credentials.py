@@ -96,7 +96,7 @@ def decoy(mechanism: ScramMechanism, user: str, secret: bytes, iterations: int =
     )
 
 
-def is_password(known: ScramCredential, password: str) -> bool:
+def is_password(scram: ScramCredential, password: str) -> bool:
     """Whether it is the password of a credential: for SASL PLAIN and HTTP Basic. It costs all iterations.
 
     Kafka's clients and tools take a password as it is, others prepare it as SASLprep has it: either is right.
@@ -106,7 +106,7 @@ def is_password(known: ScramCredential, password: str) -> bool:
         prepared = saslprep(password).encode()
     except scramp.ScramException:
         prepared = raw
-    checks = [_is_prepared_password(known, one) for one in dict.fromkeys((prepared, raw))]
+    checks = [_is_prepared_password(scram, one) for one in dict.fromkeys((prepared, raw))]
     return any(checks)
 
 

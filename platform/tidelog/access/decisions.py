@@ -52,10 +52,10 @@ def decide_upsert_scram(
     """
     require_user(user)
     rows: list[Row] = list(decide_secret(state, drawn).rows)
-    for one in credentials:
-        require_iterations(one.iterations)
-        if state.scram.get((user, one.mechanism)) != one:
-            rows.append(scram_row(user, one))
+    for credential in credentials:
+        require_iterations(credential.iterations)
+        if state.scram.get((user, credential.mechanism)) != credential:
+            rows.append(scram_row(user, credential))
     return RowOutcome(rows, None)
 
 

@@ -66,13 +66,13 @@ def iam_policies(state: AccessState, address: str, principals: Iterable[str] | N
 
     Raises `InvalidUriError` for an address that is none, or not in S3.
     """
-    found = parse_address(address)
-    if found.scheme not in ("s3", "s3a"):
+    location = parse_address(address)
+    if location.scheme not in ("s3", "s3a"):
         raise InvalidUriError(
             f"A policy of IAM is about objects in S3, and {address!r} is elsewhere. Give the lake's address there:"
             " --root s3://bucket/lake."
         )
-    root = found.place.partition("://")[2].strip("/")
+    root = location.place.partition("://")[2].strip("/")
     wanted = sorted({acl.principal for acl in state.acls}) if principals is None else list(principals)
     makers: dict[str, _Policy] = {}
     for principal in wanted:

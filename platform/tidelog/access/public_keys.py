@@ -55,10 +55,10 @@ class PublicKeys:
         """The keys that a token of this key id and algorithm can be signed with; [] when there is none."""
         if self._is_old():
             self._look()
-        found = self._matching(kid, algorithm)
-        if not found and self._look():
-            found = self._matching(kid, algorithm)
-        return found
+        keys = self._matching(kid, algorithm)
+        if not keys and self._look():
+            keys = self._matching(kid, algorithm)
+        return keys
 
     def _matching(self, kid: str | None, algorithm: str) -> Sequence[Key]:
         return [
@@ -131,19 +131,19 @@ def fetched(address: str, clock: Clock) -> bytes:
     ):
         opener.add_handler(handler)
     until_s = clock.elapsed_s() + _WITHIN_S
-    found = b""
+    body = b""
     with opener.open(address, timeout=_WITHIN_S / 2) as answer:
         while piece := answer.read1(64 * 1024):
-            found = _bounded(found + piece)
+            body = _bounded(body + piece)
             if clock.elapsed_s() > until_s:
                 raise TimeoutError(f"it did not come within {_WITHIN_S:g} s")
-    return found
+    return body
 
 
-def _bounded(found: bytes) -> bytes:
-    if len(found) > _MOST_BYTES:
+def _bounded(body: bytes) -> bytes:
+    if len(body) > _MOST_BYTES:
         raise ValueError(f"more than {_MOST_BYTES} bytes")
-    return found
+    return body
 
 
 def _parsed(text: bytes) -> Sequence[Key]:
@@ -159,12 +159,12 @@ def _parsed(text: bytes) -> Sequence[Key]:
     return usable
 
 
-def _key(found: Any) -> Key | None:
-    if not isinstance(found, dict) or found.get("kty") not in _KINDS:
+def _key(jwk: Any) -> Key | None:
+    if not isinstance(jwk, dict) or jwk.get("kty") not in _KINDS:
         return None
     try:
-        key = JWKRegistry.import_key(found)
+        key = JWKRegistry.import_key(jwk)
     except Exception:  # a kind or a form that the library does not know: the others count
-        logger.debug("A key of kind %s can't be read.", found["kty"], exc_info=True)
+        logger.debug("A key of kind %s can't be read.", jwk["kty"], exc_info=True)
         return None
     return cast("RSAKey | ECKey | OKPKey", key)

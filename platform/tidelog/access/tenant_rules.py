@@ -46,13 +46,13 @@ def decide_create_tenant(state: AccessState, tenant: Tenant) -> RowOutcome[Tenan
     Raises `TenantExistsError` for a name, a prefix or a user that is another's, `InvalidConfigError` for a prefix or
     a limit that can't be, `UnacceptableCredentialError` for a user's name.
     """
-    known = state.tenants.get(tenant.name)
-    if known == tenant:
+    existing_tenant = state.tenants.get(tenant.name)
+    if existing_tenant == tenant:
         return RowOutcome((), tenant)
-    if known is not None:
+    if existing_tenant is not None:
         raise TenantExistsError(
-            f"There is a tenant '{tenant.name}' already, with the prefix '{known.prefix}'. Change it ('tidelog tenant"
-            " alter'), or give another name."
+            f"There is a tenant '{tenant.name}' already, with the prefix '{existing_tenant.prefix}'. Change it"
+            " ('tidelog tenant alter'), or give another name."
         )
     _require_valid(state, tenant)
     return RowOutcome(_rows(state, None, tenant), tenant)

@@ -250,17 +250,17 @@ def each_topic(names: Iterable[str], look: Callable[[str], R]) -> dict[str, R | 
 
     Raises errors that go away by themselves, such as those of a store that gives no answer.
     """
-    found: dict[str, R | TidelogError] = {}
+    by_topic: dict[str, R | TidelogError] = {}
     for name in names:
         try:
-            found[name] = look(name)
+            by_topic[name] = look(name)
         except UnknownTopicError:
             continue
         except TidelogError as e:
             if e.retriable:
                 raise
-            found[name] = e
-    return found
+            by_topic[name] = e
+    return by_topic
 
 
 def tell_broken(found: Mapping[str, object], *, as_json: bool) -> None:

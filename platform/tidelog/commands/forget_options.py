@@ -38,19 +38,19 @@ class ForgetOptions:
     def key_bytes(self) -> frozenset[bytes]:
         """The keys. Raises `typer.BadParameter`, and `UsageProblemError` when there are none."""
         encoding = self.key_encoding
-        found = {_decoded(key, encoding, "--key") for key in self.keys or ()}
+        keys = {_decoded(key, encoding, "--key") for key in self.keys or ()}
         if self.key_file is not None:
             lines = sys.stdin.buffer.read() if self.key_file == "-" else Path(self.key_file).read_bytes()
             for number, line in enumerate(lines.split(b"\n"), 1):
                 text = line.removesuffix(b"\r")
                 if text:
                     where = f"--key-file, line {number}"
-                    found.add(text if encoding == "text" else _decoded(_ascii(text), encoding, where))
-        if not found:
+                    keys.add(text if encoding == "text" else _decoded(_ascii(text), encoding, where))
+        if not keys:
             raise UsageProblemError(
                 "No key is given, and records without one can't be distinguished. Give --key or --key-file."
             )
-        return frozenset(found)
+        return frozenset(keys)
 
 
 def _ascii(line: bytes) -> str:

@@ -112,16 +112,16 @@ def session(context: typer.Context, given: CommonOptions) -> Session:
     """The session of this call, with what these options add to it. Raises `typer.BadParameter`."""
     if not isinstance(context.obj, Session):
         context.obj = Session()
-    found: Session = context.obj
-    found.address = given.lake if given.lake is not None else found.address
-    found.format = given.output or found.format
-    found.debug = found.debug or given.debug
-    found.log_format = given.log_format or found.log_format
+    call: Session = context.obj
+    call.address = given.lake if given.lake is not None else call.address
+    call.format = given.output or call.format
+    call.debug = call.debug or given.debug
+    call.log_format = given.log_format or call.log_format
     if given.log_level is not None:
-        found.log_level = given.log_level
+        call.log_level = given.log_level
         logging.getLogger("tidelog").setLevel(given.log_level.upper())
-    found.store.update(_store_pairs(given.store or []))
-    return found
+    call.store.update(_store_pairs(given.store or []))
+    return call
 
 
 def _store_pairs(texts: Sequence[str]) -> dict[str, str]:
@@ -133,15 +133,15 @@ def _store_pairs(texts: Sequence[str]) -> dict[str, str]:
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     """`["a=1", "b=2=3"]` as `{"a": "1", "b": "2=3"}`; the first '=' divides. Raises `typer.BadParameter`."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip()
         if not equals or not name:
             raise typer.BadParameter(f"{text!r} is not of the form key=value.", param_hint=option)
-        if found.setdefault(name, value) != value:
+        if values.setdefault(name, value) != value:
             raise typer.BadParameter(f"{name!r} is given twice, with different values.", param_hint=option)
-    return found
+    return values
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,10 +32,10 @@ class _Console(Console):
 
 def console(*, stderr: bool = False) -> Console:
     """A console for stdout or stderr as they are now; without a terminal it neither colours nor wraps."""
-    found = _Console(stderr=stderr, highlight=False, emoji=False, markup=False)
-    if not found.is_terminal:
-        found.width = _NO_TERMINAL_WIDTH
-    return found
+    out = _Console(stderr=stderr, highlight=False, emoji=False, markup=False)
+    if not out.is_terminal:
+        out.width = _NO_TERMINAL_WIDTH
+    return out
 
 
 def interactive() -> bool:
@@ -75,7 +75,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Rende
     widths = [_least_width(column, [row[i] for row in cells]) for i, column in enumerate(columns)]
     if not plain and sum(widths) + 3 * (len(widths) - 1) > out.width:
         return _stacked(columns, cells)
-    found = Table(
+    grid = Table(
         box=None if plain else box.SIMPLE_HEAD,
         pad_edge=False,
         show_edge=False,
@@ -84,10 +84,10 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Rende
     )
     for column, least in zip(columns, widths, strict=True):
         justify: JustifyMethod = "right" if column.startswith(">") else "left"
-        found.add_column(column.removeprefix(">"), justify=justify, overflow="fold", min_width=least)
+        grid.add_column(column.removeprefix(">"), justify=justify, overflow="fold", min_width=least)
     for row in cells:
-        found.add_row(*row)
-    return found
+        grid.add_row(*row)
+    return grid
 
 
 def _least_width(column: str, cells: Sequence[str | Text]) -> int:
@@ -99,16 +99,16 @@ def _least_width(column: str, cells: Sequence[str | Text]) -> int:
 
 def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> RenderableType:
     """Each row as lines of a header and a value, headers flush left; what is empty is left out."""
-    found = Table(box=None, pad_edge=False, show_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    found.add_column(style="dim", no_wrap=True)
-    found.add_column(overflow="fold")
+    grid = Table(box=None, pad_edge=False, show_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
     for number_of, row in enumerate(rows):
         if number_of:
-            found.add_row("", "")
+            grid.add_row("", "")
         for column, cell in zip(columns, row, strict=True):
             if str(cell):
-                found.add_row(column.removeprefix(">"), cell)
-    return found
+                grid.add_row(column.removeprefix(">"), cell)
+    return grid
 
 
 def prose(text: str) -> str:

@@ -34,32 +34,32 @@ def values_json(values: "ValuesDescription | None") -> dict[str, Any]:
     columns = [{"name": path, "type": kind} for path, kind in values.columns]
     schemas = [
         {
-            "id": one.id,
-            "type": one.kind.upper(),
-            "subject": one.subject,
-            "version": one.version,
-            "derives": one.derives,
-            "left_out": dict(one.left_out),
+            "id": schema.id,
+            "type": schema.kind.upper(),
+            "subject": schema.subject,
+            "version": schema.version,
+            "derives": schema.derives,
+            "left_out": dict(schema.left_out),
         }
-        for one in values.schemas
+        for schema in values.schemas
     ]
     return {"values": {"kind": values.kind, "newest": values.newest, "columns": columns, "schemas": schemas}}
 
 
-def values(found: "ValuesDescription") -> RenderableType:
+def values(description: "ValuesDescription") -> RenderableType:
     """Tables of a typed topic's columns, its schemas, and what is no column and why; a sentence where it has none."""
-    if not found.schemas:
+    if not description.schemas:
         return Text("No columns yet: the topic knows no schema. They come with the first value that names one.")
-    parts: list[RenderableType] = [table(["column", "type"], found.columns)]
+    parts: list[RenderableType] = [table(["column", "type"], description.columns)]
     rows = []
-    for one in found.schemas:
-        where = "value.schema" if one.subject is None else f"{one.subject}, version {one.version}"
-        notes = "newest" if one.id == found.newest else ""
-        rows.append((str(one.id), one.kind, where, "yes" if one.derives else "no", Text(notes, "dim")))
+    for schema in description.schemas:
+        where = "value.schema" if schema.subject is None else f"{schema.subject}, version {schema.version}"
+        notes = "newest" if schema.id == description.newest else ""
+        rows.append((str(schema.id), schema.kind, where, "yes" if schema.derives else "no", Text(notes, "dim")))
     parts += [Text(), table([">schema", "kind", "found in", "derives bytes", ""], rows)]
     left_out = [
         (str(one.id), path or "(all of it)", Text(why, "dim"))
-        for one in found.schemas
+        for one in description.schemas
         for path, why in sorted(one.left_out.items())
     ]
     if left_out:

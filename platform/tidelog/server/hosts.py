@@ -56,15 +56,15 @@ class KnownHosts:
 class OwnHosts:
     """An application that answers requests by a server's own names only, others by 403; and `/healthz` by any.
 
-    `known`: None takes any name: with TLS the browser itself compares it with the certificate. `authenticates`: clients
+    `hosts`: None takes any name: with TLS the browser itself compares it with the certificate. `authenticates`: clients
     must log in, so that one that does is no stranger's page. `media_type`: of refusals.
     """
 
     def __init__(
-        self, app: ASGIApp, known: KnownHosts | None, *, named: str, media_type: str, authenticates: bool = False
+        self, app: ASGIApp, hosts: KnownHosts | None, *, named: str, media_type: str, authenticates: bool = False
     ) -> None:
         self._app = app
-        self._known = known
+        self._hosts = hosts
         self._named = named
         self._media_type = media_type
         self._authenticates = authenticates
@@ -84,9 +84,9 @@ class OwnHosts:
 
     def _may(self, headers: Headers) -> bool:
         host = headers.get("host")  # a client of HTTP/1.0 may have none; a browser always has one
-        if self._known is None or host is None or (self._authenticates and "authorization" in headers):
+        if self._hosts is None or host is None or (self._authenticates and "authorization" in headers):
             return True
-        return self._known.knows(host)
+        return self._hosts.knows(host)
 
     def _refusal(self, host: str) -> Response:
         if host not in self._warned and len(self._warned) < _MOST_WARNED:

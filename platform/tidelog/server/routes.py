@@ -93,13 +93,13 @@ class Routes(Generic[C]):
         parts = path_parts(path)
         while self._cuts_slashes and parts and not parts[-1]:
             parts.pop()
-        found = found_path(self._by_path, parts)
-        if found is None:
+        match = found_path(self._by_path, parts)
+        if match is None:
             raise RequestRefusedError(404, self._no_path)
-        route = self._by_path[found.own].get(method)
+        route = self._by_path[match.own].get(method)
         if route is None:
             raise RequestRefusedError(405, self._no_method.format(method=method))
-        return route, found.variables
+        return route, match.variables
 
 
 class FoundPath(NamedTuple):

@@ -99,19 +99,19 @@ def why_unwritable(given: pa.StructType, schema: ValueSchema) -> str | None:
     return None if extra is None else f"the schema has no field '{extra}'"
 
 
-def _unknown(given: pa.DataType, known: pa.DataType, path: str) -> Iterator[str]:
+def _unknown(given: pa.DataType, target: pa.DataType, path: str) -> Iterator[str]:
     """The paths of fields that are in a type and not in the known one."""
     if kinds.is_struct(given):
         for field in given:
-            at = known.get_field_index(field.name)
+            at = target.get_field_index(field.name)
             if at < 0:
                 yield f"{path}{field.name}"
             else:
-                yield from _unknown(field.type, known.field(at).type, f"{path}{field.name}.")
+                yield from _unknown(field.type, target.field(at).type, f"{path}{field.name}.")
     elif kinds.is_list(given):
-        yield from _unknown(given.value_type, known.value_type, path)
+        yield from _unknown(given.value_type, target.value_type, path)
     elif kinds.is_map(given):
-        yield from _unknown(given.item_type, known.item_type, path)
+        yield from _unknown(given.item_type, target.item_type, path)
 
 
 def fitted(columns: pa.StructArray, wanted: pa.StructType, defaults: Mapping[FieldPath, Any]) -> pa.StructArray:

@@ -87,11 +87,11 @@ def fetch(jvm: Any, packages: Sequence[str], settings: Mapping[str, str]) -> lis
     printed = jvm.java.io.PrintStream(said, True)
     excluded = [*_SPARK_BRINGS, *listed(settings.get("spark.jars.excludes", ""))]
     try:
-        found, without_m2 = (_ivy_settings(jvm, settings, printed, use_m2=use_m2) for use_m2 in (True, False))
-        _announce(packages, Path(str(found.getDefaultIvyUserDir())) / "jars", settings)
+        ivy_settings, without_m2 = (_ivy_settings(jvm, settings, printed, use_m2=use_m2) for use_m2 in (True, False))
+        _announce(packages, Path(str(ivy_settings.getDefaultIvyUserDir())) / "jars", settings)
         resolved = ivy.resolveMavenCoordinates(
             ",".join(packages),
-            found,
+            ivy_settings,
             jvm.scala.Option.apply(without_m2),
             True,
             jvm.PythonUtils.toSeq(excluded),

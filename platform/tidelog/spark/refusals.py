@@ -49,17 +49,17 @@ def name_tidelog_first() -> None:
         return
 
     def converted(e: Any) -> CapturedException:
-        found = convert(e)
-        said = str(getattr(found, "_desc", ""))
+        error = convert(e)
+        said = str(getattr(error, "_desc", ""))
         sentence = why_refused(said)
         if sentence is None or said.startswith(sentence):
-            return found
-        if isinstance(found, UnknownException):
+            return error
+        if isinstance(error, UnknownException):
             # PySpark would raise Py4J's error in its place, which shows Java's stack and no sentence.
-            found = UnsupportedOperationException(origin=e)
-            said = found._desc
-        found._desc = f"{sentence}\n{said}"
-        return found
+            error = UnsupportedOperationException(origin=e)
+            said = error._desc
+        error._desc = f"{sentence}\n{said}"
+        return error
 
     converted.names_tidelog = True  # type: ignore[attr-defined]
     captured.convert_exception = converted

@@ -64,14 +64,14 @@ class ColumnDecoder:
             coded = named.dictionary_encode()
             places = coded.indices.fill_null(-1).to_numpy()
             for place, header in enumerate(coded.dictionary.to_pylist()):
-                found = named_guid(header)
-                if found is not None:
+                guid_header = named_guid(header)
+                if guid_header is not None:
                     rows = np.flatnonzero(places == place)
                     ids[rows] = 0
                     bare = values.take(pa.array(rows))
-                    if found.indexes and self._reader.kind == "protobuf":
-                        bare = pc.binary_join_element_wise(pa.scalar(found.indexes), bare, b"")
-                    yield str(UUID(bytes=found.guid)), rows, bare
+                    if guid_header.indexes and self._reader.kind == "protobuf":
+                        bare = pc.binary_join_element_wise(pa.scalar(guid_header.indexes), bare, b"")
+                    yield str(UUID(bytes=guid_header.guid)), rows, bare
         for one in np.unique(ids[ids > 0]):
             rows = np.flatnonzero(ids == one)
             yield int(one), rows, payloads if len(rows) == len(ids) else payloads.take(pa.array(rows))

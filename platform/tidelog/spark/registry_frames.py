@@ -111,7 +111,7 @@ def to_registry(
     if not isinstance(given, StructType):
         raise InvalidOptionError(f"Column '{column}' is {given.simpleString()}: give a struct of the schema's fields.")
     address = RegistryAddress.of(registry)
-    found, number = writer_schema(
+    value_schema, number = writer_schema(
         known_registry(address).client,
         _subject(subject, topic, strategy, schema, schema_type, "key" if column == "key" else "value"),
         version,
@@ -120,10 +120,10 @@ def to_registry(
         register=register,
         normalize=normalize,
     )
-    why = why_unwritable(to_arrow_type(given, timezone="UTC"), found)
+    why = why_unwritable(to_arrow_type(given, timezone="UTC"), value_schema)
     if why is not None:
         raise InvalidOptionError(f"Column '{column}' can't be written: {why}.")
-    encode = _encoding(found, number)
+    encode = _encoding(value_schema, number)
     return rows.withColumn(into or column, on_arrow(encode, BinaryType(), F.col(f"`{column}`")))
 
 

@@ -68,18 +68,18 @@ class KnownRegistry:
         from tidelog.clients.schema_registry.model import SchemaRegistryError
         from tidelog.clients.schema_registry.serdes import schema_of
 
-        known = self._writers.get(named)
-        if known is None:
+        writer = self._writers.get(named)
+        if writer is None:
             try:
-                known = compiled(self.client, schema_of(self.client, named))
+                writer = compiled(self.client, schema_of(self.client, named))
             except SchemaRegistryError as error:
                 if error.http_status_code != _NOT_FOUND:
                     raise
                 return f"the registry does not know it: {error.error_message}"
             except SchemaError as error:
-                known = str(error)
-            self._writers[named] = known
-        return known
+                writer = str(error)
+            self._writers[named] = writer
+        return writer
 
 
 _lock = threading.Lock()
@@ -95,11 +95,11 @@ def known_registry(address: RegistryAddress) -> KnownRegistry:
     lake = None if address.lake is None else shared_lake(address.lake, address.store)
     key = (os.getpid(), address)
     with _lock:
-        known = _known.get(key)
-        if known is None or known.lake is not lake:  # a lake made again in the same place has other schemas
+        registry = _known.get(key)
+        if registry is None or registry.lake is not lake:  # a lake made again in the same place has other schemas
             settings = dict(address.settings) | ({} if lake is None else {"lake": lake})
-            known = _known[key] = KnownRegistry(SchemaRegistryClient(settings), lake)
-        return known
+            registry = _known[key] = KnownRegistry(SchemaRegistryClient(settings), lake)
+        return registry
 
 
 def compiled(client: "SchemaRegistryClient", schema: "Schema") -> ValueSchema:
@@ -142,15 +142,15 @@ def writer_schema(
     from tidelog.clients.schema_registry.model import Schema
 
     if schema is None:
-        found = client.get_version(subject, version)
+        registered = client.get_version(subject, version)
     elif register:
-        found = client.register_schema_full_response(subject, Schema(schema, schema_type.upper()), normalize)
+        registered = client.register_schema_full_response(subject, Schema(schema, schema_type.upper()), normalize)
     else:
-        found = client.lookup_schema(subject, Schema(schema, schema_type.upper()), normalize)
-    if found.schema_id is None:
+        registered = client.lookup_schema(subject, Schema(schema, schema_type.upper()), normalize)
+    if registered.schema_id is None:
         raise InvalidOptionError(f"The registry gives no id for the schema of subject '{subject}'.")
     # The answer to a registration need not have the text.
-    return compiled(client, client.get_schema(found.schema_id, subject)), found.schema_id
+    return compiled(client, client.get_schema(registered.schema_id, subject)), registered.schema_id
 
 
 def record_name(schema: str | None, schema_type: str) -> str | None:

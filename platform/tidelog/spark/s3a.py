@@ -40,21 +40,21 @@ def s3a_settings(options: Mapping[str, str], environment: Mapping[str, str]) -> 
     What neither says is left to s3a, which asks the machine's role for keys. With keys, only these count. Spark's own
     redaction hides the secret ones by their names. Raises `InvalidConfigError` as opening a lake does.
     """
-    found = connection("s3", store_options(options), environment, lambda name: read_profile(name, environment))
+    store = connection("s3", store_options(options), environment, lambda name: read_profile(name, environment))
     settings: dict[str, str] = {}
-    endpoint = found.config.get("endpoint", "")
+    endpoint = store.config.get("endpoint", "")
     if endpoint:
         settings["fs.s3a.endpoint"] = endpoint
         settings["fs.s3a.connection.ssl.enabled"] = str(not endpoint.lower().startswith("http://")).lower()
-    if region := found.config.get("region"):
+    if region := store.config.get("region"):
         settings["fs.s3a.endpoint.region"] = region
-    in_host = found.config.get("virtual_hosted_style_request")
+    in_host = store.config.get("virtual_hosted_style_request")
     if endpoint or in_host is not None:
         settings["fs.s3a.path.style.access"] = str(in_host != "true").lower()
-    keys = found.keys or {
-        "access_key_id": found.config.get("access_key_id"),
-        "secret_access_key": found.config.get("secret_access_key"),
-        "token": found.config.get("session_token"),
+    keys = store.keys or {
+        "access_key_id": store.config.get("access_key_id"),
+        "secret_access_key": store.config.get("secret_access_key"),
+        "token": store.config.get("session_token"),
     }
     if keys["access_key_id"] and keys["secret_access_key"]:
         settings |= _key_settings(keys["access_key_id"], keys["secret_access_key"], keys["token"])

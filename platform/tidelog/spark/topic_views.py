@@ -157,11 +157,11 @@ def _has_columns(state: TopicState) -> bool:
 
 def require_database(spark: SparkSession, database: str) -> None:
     """Refuse a session that began with another database. Raises `InvalidConfigError`."""
-    found = str(spark.conf.get(DATABASE_KEY, "global_temp"))
-    if found != database:
+    current_database = str(spark.conf.get(DATABASE_KEY, "global_temp"))
+    if current_database != database:
         raise InvalidConfigError(
-            f"A session runs whose temporary views are in the database '{found}', which can't change any more. Stop it,"
-            f" start it by tidelog.spark.session(lake=…), or by {DATABASE_KEY}={database}."
+            f"A session runs whose temporary views are in the database '{current_database}', which can't change any"
+            f" more. Stop it, start it by tidelog.spark.session(lake=…), or by {DATABASE_KEY}={database}."
         )
 
 

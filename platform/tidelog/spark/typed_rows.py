@@ -106,15 +106,15 @@ def _with_defaults(given: Column, kind: Any, late: Sequence[tuple[FieldPath, Lat
     if isinstance(kind, MapType):
         value = kind.valueType
         return F.transform_values(given, lambda _, one: _with_defaults(one, value, inside))
-    found = given
+    column = given
     for name in dict.fromkeys(path[0] for path, _ in late):
         below = [(path[1:], one) for path, one in late if path[0] == name]
         field = given[name]
         # The rows of those around a field and of those within it have other writers.
         for part in [one for one in below if one[0]], [one for one in below if not one[0]]:
             field = _with_defaults(field, kind[name].dataType, part) if part else field
-        found = found.withField(f"`{name}`", field)
-    return found
+        column = column.withField(f"`{name}`", field)
+    return column
 
 
 def _literal(value: Any, kind: DataType) -> Column:

@@ -82,14 +82,17 @@ class ConsumerAssignment:
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these too. Raises KafkaException for one that is assigned already."""
         wanted = list(partitions)
-        for one in wanted:
-            if (one.topic, one.partition) in self._owned:
+        for partition in wanted:
+            if (partition.topic, partition.partition) in self._owned:
                 raise kafka_exception(
-                    KafkaError._CONFLICT, f"{one.topic} [{one.partition}] is already part of the current assignment"
+                    KafkaError._CONFLICT,
+                    f"{partition.topic} [{partition.partition}] is already part of the current assignment",
                 )
-        for one in wanted:
-            start = OFFSET_STORED if one.offset == OFFSET_INVALID else one.offset
-            self._owned[one.topic, one.partition] = PartitionState(one.topic, one.partition, start)
+        for partition in wanted:
+            start = OFFSET_STORED if partition.offset == OFFSET_INVALID else partition.offset
+            self._owned[partition.topic, partition.partition] = PartitionState(
+                partition.topic, partition.partition, start
+            )
 
     def require(self, places: Iterable[TopicPartitionKey]) -> None:
         """Refuse places that are not assigned, with KafkaException."""
@@ -157,10 +160,10 @@ class ConsumerAssignment:
 
     def committed(self, offsets: dict[TopicPartitionKey, CommittedOffset]) -> None:
         """Note what was committed."""
-        for place, one in offsets.items():
+        for place, committed in offsets.items():
             owned = self._owned.get(place)
             if owned is not None:
-                owned.committed = one.offset
+                owned.committed = committed.offset
 
 
 def as_list(places: Iterable[TopicPartitionKey]) -> list[TopicPartition]:

@@ -82,17 +82,17 @@ class Buffer:
 
     def by_partition(self) -> dict[TopicPartitionKey, tuple[int, int]]:
         """What waits, {place: (records, bytes)}."""
-        found: dict[TopicPartitionKey, tuple[int, int]] = {}
+        by_place: dict[TopicPartitionKey, tuple[int, int]] = {}
         for entry in self._entries:
             if isinstance(entry, Records) and entry.cursor is entry.owned.cursor:
-                records, size = found.get(entry.owned.place, (0, 0))
+                records, size = by_place.get(entry.owned.place, (0, 0))
                 left = entry.batch.num_rows - entry.taken
-                found[entry.owned.place] = records + left, size + entry.nbytes * left // entry.batch.num_rows
-        return found
+                by_place[entry.owned.place] = records + left, size + entry.nbytes * left // entry.batch.num_rows
+        return by_place
 
     def rewritten(self) -> dict[PartitionState, int]:
         """The partitions of which records that wait were rewritten since; {partition: the offset of the first one}."""
-        found: dict[PartitionState, int] = {}
+        offsets: dict[PartitionState, int] = {}
         firsts: dict[PartitionState, int] = {}
         for entry in self._entries:
             if not isinstance(entry, Records) or entry.cursor is not entry.owned.cursor:
@@ -101,8 +101,8 @@ class Buffer:
             first, last = _offset(entry.batch, entry.taken), _offset(entry.batch, entry.batch.num_rows - 1)
             firsts.setdefault(owned, first)
             if state is not None and state.rewrites.touch(owned.partition, first, last + 1, entry.version):
-                found.setdefault(owned, firsts[owned])
-        return found
+                offsets.setdefault(owned, firsts[owned])
+        return offsets
 
     def purge(self) -> None:
         """Forget what counts no more."""

@@ -106,14 +106,14 @@ def to_offsets(message: Message | None, offsets: list[TopicPartition] | None) ->
         return {(topic, partition): CommittedOffset(offset + 1)}
     if offsets is None:
         return None
-    found = {
+    to_commit = {
         (one.topic, one.partition): offset_to_commit(one)
         for one in partitions_of(offsets)
         if one.offset != OFFSET_INVALID
     }
-    if not found:
+    if not to_commit:
         raise KafkaException(no_offset())
-    return found
+    return to_commit
 
 
 def offset_to_commit(one: TopicPartition) -> CommittedOffset:

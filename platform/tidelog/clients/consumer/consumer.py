@@ -182,10 +182,10 @@ class Consumer(LakeClient):
         messages: list[Message] = []
         while len(messages) < count:
             left = count - len(messages)
-            found = self._polling.next(self, until, lambda: self._buffer.take_many(left), holds=bool(messages))  # noqa: B023 - called at once
-            if not found:
+            batch = self._polling.next(self, until, lambda: self._buffer.take_many(left), holds=bool(messages))  # noqa: B023 - called at once
+            if not batch:
                 break
-            messages += found
+            messages += batch
         return messages
 
     def consume_table(
@@ -205,19 +205,19 @@ class Consumer(LakeClient):
         count = 0
         while count < num_records:
             left = num_records - count
-            found = self._polling.next(self, until, lambda: self._buffer.take_batch(left), holds=count > 0)  # noqa: B023 - called at once
-            if found is None:
+            taken = self._polling.next(self, until, lambda: self._buffer.take_batch(left), holds=count > 0)  # noqa: B023 - called at once
+            if taken is None:
                 break
-            if isinstance(found, Message):
-                if found.error().code() == KafkaError._PARTITION_EOF:
+            if isinstance(taken, Message):
+                if taken.error().code() == KafkaError._PARTITION_EOF:
                     continue
                 if not batches:
-                    raise KafkaException(found.error())
+                    raise KafkaException(taken.error())
                 with self._lock:
-                    self._buffer.put_back(found)
+                    self._buffer.put_back(taken)
                 break
-            batches.append(found)
-            count += found.num_rows
+            batches.append(taken)
+            count += taken.num_rows
         return as_table(batches, include_headers=include_headers)
 
     # --- its position --------------------------------------------------------------------------------------
@@ -259,15 +259,15 @@ class Consumer(LakeClient):
     ) -> tuple[int, int]:
         """(log start offset, log end offset). `cached`: as of the last read, OFFSET_INVALID before. No `timeout`."""
         self._polling.require_open()
-        (one,) = partitions_of([partition])
+        (named,) = partitions_of([partition])
         if cached:
             with self._lock:
-                owned = self._assignment.get((one.topic, one.partition))
+                owned = self._assignment.get((named.topic, named.partition))
             return (OFFSET_INVALID, OFFSET_INVALID) if owned is None else (owned.log_start, owned.log_end)
         with kafka_exceptions():
-            state = self._lake.topic(one.topic).state()
-            require_partition(state, one.topic, one.partition)
-            return state.start(one.partition), state.end(one.partition)
+            state = self._lake.topic(named.topic).state()
+            require_partition(state, named.topic, named.partition)
+            return state.start(named.partition), state.end(named.partition)
 
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
         """The first offset at or after the ms since the epoch in each `offset`; OFFSET_END where there is none."""

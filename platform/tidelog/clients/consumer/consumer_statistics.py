@@ -42,14 +42,14 @@ class ConsumerStatistics(Statistics):
             waiting = self._shared.buffer.by_partition()
             owned = {one.place: _partition(one, *waiting.get(one.place, (0, 0))) for one in self._shared.assignment}
         topics = {topic for topic, _ in owned}
-        found = self._head(metadata_cache_cnt=len(topics))
-        found["brokers"] = self._broker(owned)
-        found["topics"] = {
+        document = self._head(metadata_cache_cnt=len(topics))
+        document["brokers"] = self._broker(owned)
+        document["topics"] = {
             topic: self._topic(topic, {p: known for (name, p), known in owned.items() if name == topic})
             for topic in sorted(topics)
         }
-        found["cgrp"] = self._group(len(owned))
-        return found | self._totals()
+        document["cgrp"] = self._group(len(owned))
+        return document | self._totals()
 
     def _group(self, assigned: int) -> dict[str, Any]:
         is_member, rebalances = self._member_id() is not None, self._rebalances

@@ -172,39 +172,39 @@ class Fetcher:
             start = owned.start
             try:
                 if start >= 0:
-                    found: Start | KafkaError = Start(start)
+                    outcome: Start | KafkaError = Start(start)
                 else:
                     state = states(owned.topic)
                     require_partition(state, owned.topic, owned.partition)
                     reset = self._settings.auto_offset_reset
-                    found = find_start(owned.place, start, state, committed, reset, owned.reported_error)
+                    outcome = find_start(owned.place, start, state, committed, reset, owned.reported_error)
             except UnstableOffsetError:  # an open transaction decides where: nothing to report yet
                 unstable = True
                 with self._lock:
                     owned.retry_s = self._lake.clock.elapsed_s() + self._unstable_s
                 continue
             except TidelogError as e:
-                found = kafka_error(e)
+                outcome = kafka_error(e)
             with self._lock:
-                self._found(owned, start, found)
+                self._found(owned, start, outcome)
         if wanted:
             self._unstable_s = min(2 * self._unstable_s, LAST_LOOK_AGAIN_S) if unstable else FIRST_LOOK_AGAIN_S
 
-    def _found(self, owned: PartitionState, start: int, found: Start | KafkaError) -> None:
+    def _found(self, owned: PartitionState, start: int, outcome: Start | KafkaError) -> None:
         """Read from the start that was found, unless the partition was moved meanwhile."""
         if self._assignment.get(owned.place) is not owned or owned.start != start or owned.cursor or owned.paused:
             return
-        if isinstance(found, Start):
-            owned.reported_error, owned.start = "", found.offset
-            owned.cursor = self._session.put(owned.topic, owned.partition, found.offset)
+        if isinstance(outcome, Start):
+            owned.reported_error, owned.start = "", outcome.offset
+            owned.cursor = self._session.put(owned.topic, owned.partition, outcome.offset)
             if needs_committed(start):
-                owned.committed = found.committed
+                owned.committed = outcome.committed
             return
-        over = found == KafkaError._AUTO_OFFSET_RESET  # only the application can help
+        over = outcome == KafkaError._AUTO_OFFSET_RESET  # only the application can help
         owned.retry_s = float("inf") if over else self._lake.clock.elapsed_s() + _RETRY_S
-        if found.str() != owned.reported_error:
-            owned.reported_error = found.str()
-            self._notice(owned, found)
+        if outcome.str() != owned.reported_error:
+            owned.reported_error = outcome.str()
+            self._notice(owned, outcome)
 
     # --- what was read -------------------------------------------------------------------------------------
 

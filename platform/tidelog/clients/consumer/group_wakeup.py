@@ -49,12 +49,12 @@ class GroupWakeup:
             self._woken.wait(timeout_s)
             self._woken.clear()
             return False
-        found = tailing.wait(0.0 if self._woken.is_set() else timeout_s)
+        logs = tailing.wait(0.0 if self._woken.is_set() else timeout_s)
         self._woken.clear()
         if self.is_notified and self._log is not None and not tailing.hears(self._log):  # its folder is gone
             tailing.remove(self._log)
             self.is_notified = False
-        return bool(found)
+        return bool(logs)
 
     def close(self) -> None:
         """Give back what it holds; no thread may be waiting."""

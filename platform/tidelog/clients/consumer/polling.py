@@ -88,10 +88,10 @@ class Polling:
                     return None
                 with self._lock:
                     self.require_open()
-                    found = take()
-                    if found:
+                    taken = take()
+                    if taken:
                         self._fetcher.taken()
-                        return found
+                        return taken
                     left_s = until.at_s - self._clock.elapsed_s()
                     endless = left_s == float("inf")
                     if left_s <= 0 or (endless and group.fatal is not None and not self._events):

@@ -54,13 +54,13 @@ def find_start(
         return Start(high)
     if start <= OFFSET_TAIL_BASE:
         return Start(max(low, high - (OFFSET_TAIL_BASE - start)))
-    found = None
+    committed_offset = None
     if needs_committed(start):
         if isinstance(committed, TidelogError):
             raise committed
-        found = committed.get(place)
-        if found is not None:
-            return Start(found.offset, found.offset)
+        committed_offset = committed.get(place)
+        if committed_offset is not None:
+            return Start(committed_offset.offset, committed_offset.offset)
         why = "no previously committed offset available"
     if reset == "error":
         return KafkaError(

@@ -43,7 +43,7 @@ class ProducerStatistics(Statistics):
         in_flight, settings = self._shared.in_flight, self._shared.settings
         topics = {name: committer.figures() for name, committer in list(self._topics.items())}
         places = list(self.traffic.partitions)
-        found = self._head(
+        document = self._head(
             replyq=self._shared.reports.waiting(),
             msg_cnt=in_flight.count,
             msg_size=in_flight.added_size - in_flight.completed_size,
@@ -51,32 +51,32 @@ class ProducerStatistics(Statistics):
             msg_size_max=settings.queue_max_kbytes * 1024,
             metadata_cache_cnt=len(topics),
         )
-        found["brokers"] = self._broker(
+        document["brokers"] = self._broker(
             places,
             outbuf_cnt=sum(1 for one in topics.values() if one.waiting),
             outbuf_msg_cnt=sum(one.waiting for one in topics.values()),
             txretries=sum(one.retries for one in topics.values()),
         )
-        found["topics"] = {
+        document["topics"] = {
             topic: self._topic(topic, self._partitions(figures, [p for name, p in places if name == topic]))
             for topic, figures in topics.items()
         }
         if settings.enable_idempotence:
-            found["eos"] = self._eos(topics)
-        return found | self._totals()
+            document["eos"] = self._eos(topics)
+        return document | self._totals()
 
     def _partitions(self, figures: TopicFigures, partitions: list[int]) -> dict[int, dict[str, Any]]:
-        found: dict[int, dict[str, Any]] = {
+        documents: dict[int, dict[str, Any]] = {
             _UNASSIGNED: {"msgq_cnt": figures.waiting, "msgq_bytes": figures.waiting_bytes}
         }
         sequences = {} if figures.producer is None else figures.producer[2]
         for partition in partitions:
-            known: dict[str, Any] = {"next_ack_seq": sequences.get(partition, 0)}
+            fields: dict[str, Any] = {"next_ack_seq": sequences.get(partition, 0)}
             if figures.state is not None and partition < figures.state.partitions:
                 end = figures.state.end(partition)
-                known |= {"lo_offset": figures.state.start(partition), "hi_offset": end, "ls_offset": end}
-            found[partition] = known
-        return found
+                fields |= {"lo_offset": figures.state.start(partition), "hi_offset": end, "ls_offset": end}
+            documents[partition] = fields
+        return documents
 
     def _eos(self, topics: Mapping[str, TopicFigures]) -> dict[str, Any]:
         """A producer has an id in each topic: that of the first one is shown, and how many there are."""

@@ -78,11 +78,11 @@ class ProducerTransactions:
         if not isinstance(group, ConsumerGroupMetadata):
             raise TypeError(f"expected a consumer's consumer_group_metadata(), not {type(group).__name__}")
         offsets = {
-            (one.topic, one.partition): OffsetToCommit(
-                one.offset, one.metadata or "", -1 if one.leader_epoch is None else one.leader_epoch
+            (position.topic, position.partition): OffsetToCommit(
+                position.offset, position.metadata or "", -1 if position.leader_epoch is None else position.leader_epoch
             )
-            for one in positions
-            if one.offset >= 0
+            for position in positions
+            if position.offset >= 0
         }
         identity = GroupIdentity(group.group_id, group.member_id, group.generation, group.group_instance_id)
         self._call(lambda: self._manager.add_offsets(identity, offsets))

@@ -90,7 +90,7 @@ class Statistics:
         traffic, name = self.traffic, str(BrokerMetadata(BROKER_ID, self._lake.uri, BROKER_PORT))
         total, produces = traffic.total(), self.kind == "producer"
         asked = sum(traffic.requests.values())
-        found = {
+        broker = {
             "name": name,
             "nodeid": BROKER_ID,
             "nodename": f"{self._lake.uri}:{BROKER_PORT}",
@@ -122,7 +122,7 @@ class Statistics:
             "toppars": {f"{topic}-{p}": {"topic": topic, "partition": p} for topic, p in places},
             **own,
         }
-        return {name: found}
+        return {name: broker}
 
     def _us_since(self, then_s: float | None) -> int:
         return -1 if then_s is None else int((self._lake.clock.elapsed_s() - then_s) * 1e6)
@@ -140,7 +140,7 @@ class Statistics:
             "partitions": {str(p): self._partition(topic, p, known) for p, known in partitions.items()},
         }
 
-    def _partition(self, topic: str, partition: int, known: Mapping[str, Any]) -> dict[str, Any]:
+    def _partition(self, topic: str, partition: int, fields: Mapping[str, Any]) -> dict[str, Any]:
         moved, produces = self.traffic.partitions.get((topic, partition)), self.kind == "producer"
         records, size = (0, 0) if moved is None else (moved.records, moved.size)
         leader = BROKER_ID if partition >= 0 else -1
@@ -167,7 +167,7 @@ class Statistics:
             "rxbytes": 0 if produces else size,
             "msgs": records,
             **dict.fromkeys(("rx_ver_drops", "msgs_inflight", "next_ack_seq", "next_err_seq", "acked_msgid"), 0),
-            **known,
+            **fields,
         }
 
     def _totals(self) -> dict[str, int]:

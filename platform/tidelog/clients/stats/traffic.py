@@ -36,10 +36,10 @@ class Window:
         given = np.atleast_1d(np.asarray(values)).astype(np.int64)
         digits = np.floor(np.log10(np.maximum(given, 1))).astype(np.int64) + 1
         scale = 10 ** np.maximum(digits - 3, 0)
-        found, counts = np.unique(given // scale * scale, return_counts=True)
+        rounded, counts = np.unique(given // scale * scale, return_counts=True)
         with self._lock:
             self._sum += int(given.sum())
-            self._counts.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+            self._counts.update(dict(zip(rounded.tolist(), counts.tolist(), strict=True)))
 
     def take(self) -> dict[str, int]:
         """How the values spread, in the fields of librdkafka's window stats; then there are none."""

@@ -52,14 +52,14 @@ def pem_of(data: bytes, password: str, key_password: str | None = None) -> bytes
 
 def _of_pkcs12(data: bytes, password: str) -> tuple[bytes | None, list[bytes]]:
     try:
-        found = load_pkcs12(data, password.encode())
+        store = load_pkcs12(data, password.encode())
     except ValueError as e:
         raise StoreError(f"its password is another one, or it is no PKCS#12: {e}.") from e
     key = None
-    if found.key is not None:
-        key = found.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-    certificates = [found.cert] if found.cert is not None else []
-    return key, [one.certificate.public_bytes(Encoding.DER) for one in (*certificates, *found.additional_certs)]
+    if store.key is not None:
+        key = store.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    certificates = [store.cert] if store.cert is not None else []
+    return key, [one.certificate.public_bytes(Encoding.DER) for one in (*certificates, *store.additional_certs)]
 
 
 def _of_jks(data: bytes, password: str, key_password: str | None) -> tuple[bytes | None, list[bytes]]:

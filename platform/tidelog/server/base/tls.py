@@ -83,10 +83,10 @@ def _versions(settings: TlsSettings) -> list[tuple[int, int, int] | None]:
 
 def _version(path: str) -> tuple[int, int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _contexts(settings: TlsSettings) -> tuple[ssl.SSLContext, ssl.SSLContext, Certificate]:
@@ -184,13 +184,13 @@ def _named(settings: TlsSettings) -> str:
 def _pem(path: str, key: str, password: str | None, key_password: str | None = None) -> bytes:
     """A file as PEM. Raises `TlsError` where it can't be read."""
     try:
-        found = Path(path).read_bytes()
+        data = Path(path).read_bytes()
     except OSError as e:
         raise TlsError(f"{key}: {path} can't be read: {e.strerror}.") from e
-    if not is_store(found):
-        return found
+    if not is_store(data):
+        return data
     try:
-        return pem_of(found, password or "", key_password)
+        return pem_of(data, password or "", key_password)
     except StoreError as e:
         said = "" if password else f" Give its password as {key.rpartition('.')[0]}.password."
         raise TlsError(f"{key}: {path}: {e}{said}") from e

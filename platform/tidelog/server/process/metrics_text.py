@@ -25,16 +25,16 @@ def shown_number(value: float) -> str:
 def rendered(families: Iterable[MetricFamily], number: Callable[[float], str] = shown_number) -> bytes:
     """The families as text. `number`: how a value is written."""
     lines: list[str] = []
-    known: dict[int, str] = {}
-    kept: list[Labels] = []  # what `known` names by identity stays alive
+    texts: dict[int, str] = {}
+    kept: list[Labels] = []  # what `texts` names by identity stays alive
     for family in families:
         name = f"{family.name}_total" if family.is_counter else family.name
         lines.append(f"# HELP {name} {_escaped(family.what)}")
         lines.append(f"# TYPE {name} {'counter' if family.is_counter else 'gauge'}")
         for labels, value in family.samples:
-            text = known.get(id(labels))
+            text = texts.get(id(labels))
             if text is None:
-                text = known[id(labels)] = _shown(labels)
+                text = texts[id(labels)] = _shown(labels)
                 kept.append(labels)
             lines.append(f"{name}{text} {number(value)}")
     lines.append("")
