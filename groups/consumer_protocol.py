@@ -188,11 +188,11 @@ class _FieldReader:
         return [self.string() for _ in range(self._count())]
 
     def partitions(self) -> list[TopicPartition]:
-        found: list[TopicPartition] = []
+        partitions: list[TopicPartition] = []
         for _ in range(self._count()):
             topic = self.string()
-            found.extend((topic, self.int32()) for _ in range(self._count()))
-        return found
+            partitions.extend((topic, self.int32()) for _ in range(self._count()))
+        return partitions
 
     def _count(self) -> int:
         """How many elements follow: never more than there are bytes."""

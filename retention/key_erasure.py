@@ -170,16 +170,16 @@ class _ErasureRun:
     def passes(self, topic_id: str) -> _Passes:
         """Pass over the topic until a pass finds nothing to look at below the ends as of now."""
         door = self.lake.log(self.topic).door
-        found = _Passes()
+        passes = _Passes()
         ends: dict[int, int] | None = None
-        while found.count < MOST_PASSES:
+        while passes.count < MOST_PASSES:
             with door.lock:
                 state = door.refresh()
                 require_topic(state, self.topic, topic_id)
                 ends = ends or {p: state.end(p) for p in range(state.partitions)}
-                tasks = self._tasks(state, ends, found)
+                tasks = self._tasks(state, ends, passes)
             if not tasks:
-                return found
+                return passes
             rewriting = rewrite(
                 self.lake,
                 self.topic,
@@ -188,23 +188,23 @@ class _ErasureRun:
                 operation="FORGET",
                 parameters={"run": self.run_id, "keys": str(len(self.keys))},
             )
-            found.take(rewriting, self.dry_run)
+            passes.take(rewriting, self.dry_run)
         raise ContendedLogError(
             f"Topic '{self.topic}': others rewrote its segments each of {MOST_PASSES} times before the records could be"
             " erased. Stop the other maintenance of this topic, and erase the keys again."
         )
 
-    def _tasks(self, state: TopicState, ends: Mapping[int, int], found: _Passes) -> list[Task]:
+    def _tasks(self, state: TopicState, ends: Mapping[int, int], passes: _Passes) -> list[Task]:
         config = self.lake.topic(self.topic).config()
         tasks = []
         for partition, end in ends.items():
-            if partition in found.failures:
+            if partition in passes.failures:
                 continue
             start = state.start(partition)
             below = [s for s in state.live(partition) if s.base_offset < end]
             # One segment a unit, so that segments that merging keeps apart stay apart.
             for segment in below:
-                if segment.path in found.clean:
+                if segment.path in passes.clean:
                     continue
                 # Records below the log start can't be read, and may be such ones: their bytes go in any case.
                 cut = segment.base_offset < start

@@ -161,13 +161,13 @@ class _MaintenanceRun:
     def _is_ready(self, report: TopicReport) -> bool:
         """Whether the topic can be looked after: it is one, and neither its policy nor the clock is wrong."""
         lake, name = self.lake, report.topic
-        known = lake.peek(name)
-        if known is not None:
-            self._config(name, known)
+        state = lake.peek(name)
+        if state is not None:
+            self._config(name, state)
         elif PURGE not in self.only or lake.log(name).door.state.version < 0:
             require_topic(lake.log(name).door.state, name)  # only a purge looks after a deleted topic
         self.purger.look(name)
-        newest_ms = 0 if known is None else known.last_modification_ms
+        newest_ms = 0 if state is None else state.last_modification_ms
         problem = clock_problem(lake.clock.now_ms(), self.holder.store_ms(name), newest_ms)
         if problem is not None:
             report.failures.append(Failure("clock", f"Topic '{name}': {problem}"))

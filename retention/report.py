@@ -171,35 +171,35 @@ class MaintenanceReport:
 
     def rows(self) -> list[ReportRow]:
         """A row for each part of each topic."""
-        found: list[ReportRow] = []
+        rows: list[ReportRow] = []
         for topic in self.topics:
-            found.extend(_parts(topic))
+            rows.extend(_parts(topic))
             if topic.gone:
-                found.append(ReportRow(topic.topic, "", "deleted meanwhile"))
-            found.extend(ReportRow(topic.topic, failure.part, _failed(failure)) for failure in topic.failures)
+                rows.append(ReportRow(topic.topic, "", "deleted meanwhile"))
+            rows.extend(ReportRow(topic.topic, failure.part, _failed(failure)) for failure in topic.failures)
         if self.offsets is not None:
-            found.extend(_offsets(self.offsets))
-            found.extend(ReportRow(_GROUPS, failure.part, _failed(failure)) for failure in self.offsets.failures)
-        return found
+            rows.extend(_offsets(self.offsets))
+            rows.extend(ReportRow(_GROUPS, failure.part, _failed(failure)) for failure in self.offsets.failures)
+        return rows
 
 
 def _parts(topic: TopicReport) -> list[ReportRow]:
     name = topic.topic
-    found = []
+    rows = []
     if (retained := topic.retention) is not None:
         cut = f", {retained.cut} cut" if retained.cut else ""
         expired = f"{_many(retained.segments, 'segment')} of {retained.bytes:,} bytes expired"
         text = f"{expired if retained.segments else 'nothing expired'}{cut}{_lost(retained.lost)}"
         if retained.future:
             text += f"; timestamps in the future keep partitions {', '.join(map(str, sorted(retained.future)))}"
-        found.append(ReportRow(name, "retention", text, is_idle=not retained.segments))
+        rows.append(ReportRow(name, "retention", text, is_idle=not retained.segments))
     if (merged := topic.merge) is not None:
-        found.append(ReportRow(name, "merge", _merged(merged), is_idle=not merged.units))
+        rows.append(ReportRow(name, "merge", _merged(merged), is_idle=not merged.units))
     if (compacted := topic.compact) is not None:
-        found.append(ReportRow(name, "compact", _compacted(compacted), is_idle=not compacted.partitions))
+        rows.append(ReportRow(name, "compact", _compacted(compacted), is_idle=not compacted.partitions))
     if (purged := topic.purge) is not None:
-        found.append(ReportRow(name, "purge", _purged(purged), is_idle=not purged.deleted))
-    return found
+        rows.append(ReportRow(name, "purge", _purged(purged), is_idle=not purged.deleted))
+    return rows
 
 
 def _merged(merged: Merged) -> str:

@@ -86,14 +86,14 @@ def _partitioner(text: str) -> str:
 
 def _partitioner_of_class(text: str) -> str:
     name = text.strip()
-    known = _KAFKA_PARTITIONERS.get(name.removeprefix(_PRODUCERS_PACKAGE))
-    if known is None:
+    partitioner = _KAFKA_PARTITIONERS.get(name.removeprefix(_PRODUCERS_PACKAGE))
+    if partitioner is None:
         raise InvalidOptionError(
             f"'{PARTITIONER_CLASS}' names the Java class {name}, which can't run here, and records "
             f"must not go where it would not send them. Set the option 'partitioner' to one of "
             f"{', '.join(PARTITIONERS)}, or to a function of your own as module:function."
         )
-    return known
+    return partitioner
 
 
 def _version(text: str) -> int:

@@ -53,10 +53,10 @@ def stage(
     names: list[str],
     options: SinkOptions,
     lake: Lake,
-    known: TopicTarget | None,
+    topic: TopicTarget | None,
     planned_ms: int,
 ) -> Segments:
-    """Stage the rows of `batches`, whose columns are `names` in order. `known` is the topic of option `topic`.
+    """Stage the rows of `batches`, whose columns are `names` in order. `topic`: that of option `topic`.
 
     `planned_ms` (since the epoch) is the LogAppendTime of the whole batch: tasks that run side by side must not
     make it go back and forth. On an error everything staged is deleted again. With acks=all, or where the rows may go
@@ -69,7 +69,7 @@ def stage(
         for table in _gathered(batches, _columns(names, options)):
             for name, records in _by_topic(table, options):
                 if name not in opened:
-                    found = known if known and known.name == name else open_target(lake, name, options.compression)
+                    found = topic if topic and topic.name == name else open_target(lake, name, options.compression)
                     opened[name] = _TaskStaging(lake, found, options.compression)
                 target, stager = opened[name].target, opened[name].stager_for(records)
                 turn += 1
@@ -121,11 +121,11 @@ class _TaskStaging:
 
 def merged(staged: Iterable[Segments]) -> Segments:
     """What all tasks of a batch staged: topics by name, tasks in their order."""
-    found: dict[str, list[Staged]] = {}
+    by_topic: dict[str, list[Staged]] = {}
     for one in staged:
         for name, segments in one.items():
-            found.setdefault(name, []).extend(segments)
-    return dict(sorted(found.items()))
+            by_topic.setdefault(name, []).extend(segments)
+    return dict(sorted(by_topic.items()))
 
 
 def discard_segments(storage: Storage, segments: Segments) -> None:
@@ -139,11 +139,11 @@ def _columns(names: Sequence[str], options: SinkOptions) -> dict[str, int]:
     counts = {"key", "value" if "value" in names else "columns", "headers", "partition"}
     counts |= {"timestamp"} if options.include_timestamp else set()
     counts |= {"topic"} if options.topic is None else set()
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for at, name in enumerate(names):
         if name in counts:
-            found.setdefault(name, at)
-    return found
+            places.setdefault(name, at)
+    return places
 
 
 def _gathered(batches: Iterable[pa.RecordBatch], columns: Mapping[str, int]) -> Iterator[pa.Table]:
@@ -193,11 +193,13 @@ def load_partitioner(name: str) -> str | Partitioner:
         return name
     module, _, function = name.partition(":")
     try:
-        found = getattr(import_module(module), function)
+        partitioner = getattr(import_module(module), function)
     except (ImportError, AttributeError) as e:
         raise InvalidOptionError(
             f"Partitioner '{name}' can't be loaded: {e}. Ship its module to the executors (spark-submit --py-files)."
         ) from e
-    if not callable(found):
-        raise InvalidOptionError(f"Partitioner '{name}' is {type(found).__name__}, not a function of keys and a count.")
-    return found  # type: ignore[no-any-return]
+    if not callable(partitioner):
+        raise InvalidOptionError(
+            f"Partitioner '{name}' is {type(partitioner).__name__}, not a function of keys and a count."
+        )
+    return partitioner  # type: ignore[no-any-return]

@@ -33,14 +33,14 @@ class StagedMessage(WriterCommitMessage):
 class _TopicWriter:
     """What both writers share. The driver makes a writer and sends it to the tasks.
 
-    `known` is the topic of option `topic` as the driver found it; a task opens it itself when there is none.
+    `topic_target` is that of option `topic` as the driver found it; a task opens it itself when there is none.
     """
 
     def __init__(self, schema: StructType, options: SinkOptions) -> None:
         check_columns([(f.name, f.dataType.simpleString()) for f in schema.fields], options)
         self._names = schema.fieldNames()
         self._options = options
-        self._known: TopicTarget | None = None
+        self._topic_target: TopicTarget | None = None
         self._planned_ms = SystemClock().now_ms()
 
     def _find(self) -> None:
@@ -48,13 +48,13 @@ class _TopicWriter:
         lake = shared_lake(self._options.lake, self._options.store)
         self._options = replace(self._options, lake=lake.uri)
         if self._options.topic is not None:
-            self._known = open_target(lake, self._options.topic, self._options.compression)
-            lake.time.keep(lake.storage, self._known.target.folder)
+            self._topic_target = open_target(lake, self._options.topic, self._options.compression)
+            lake.time.keep(lake.storage, self._topic_target.target.folder)
         self._planned_ms = lake.time.now_ms()
 
     def _stage(self, rows: Iterator[pa.RecordBatch]) -> Segments:
         lake = shared_lake(self._options.lake, self._options.store)
-        return stage(rows, self._names, self._options, lake, self._known, self._planned_ms)
+        return stage(rows, self._names, self._options, lake, self._topic_target, self._planned_ms)
 
 
 class BatchWriter(_TopicWriter, DataSourceArrowWriter):

@@ -156,8 +156,8 @@ class Catalog:
         if of is not None:
             assigned &= of
             limit = among(limit, assigned)
-        found = {}
+        by_time = {}
         for tp, ms in times_wanted(limit, assigned).items():
             plan = plan_fetch(self._states[tp.topic], tp.topic, tp.partition, None, None)
-            found[tp] = find_by_time(self.lake.storage, tp.topic, plan, ms)
-        return bind(resolve(limit, assigned, found, position, streaming=streaming), self.bounds())
+            by_time[tp] = find_by_time(self.lake.storage, tp.topic, plan, ms)
+        return bind(resolve(limit, assigned, by_time, position, streaming=streaming), self.bounds())

@@ -67,34 +67,34 @@ class RowBounds:
 def wanted_by(filters: Iterable[Filter]) -> RowBounds:
     """The bounds of filters that all must hold; what can't be a bound is passed over."""
     wanted = RowBounds()
-    for one in filters:
-        attribute: tuple[str, ...] = getattr(one, "attribute", ())
+    for condition in filters:
+        attribute: tuple[str, ...] = getattr(condition, "attribute", ())
         match attribute:
             case ("topic",):
-                wanted = replace(wanted, topics=_narrow_set(wanted.topics, one))
+                wanted = replace(wanted, topics=_narrow_set(wanted.topics, condition))
             case ("partition",):
-                wanted = replace(wanted, partitions=_narrow_set(wanted.partitions, one))
+                wanted = replace(wanted, partitions=_narrow_set(wanted.partitions, condition))
             case ("offset",):
-                wanted = replace(wanted, offsets=_narrow(wanted.offsets, one, int))
+                wanted = replace(wanted, offsets=_narrow(wanted.offsets, condition, int))
             case ("timestamp",):
-                wanted = replace(wanted, micros=_narrow(wanted.micros, one, _micros))
+                wanted = replace(wanted, micros=_narrow(wanted.micros, condition, _micros))
     return wanted
 
 
-def _narrow_set(known: frozenset[T] | None, one: Filter) -> frozenset[T] | None:
-    match one:
+def _narrow_set(bound: frozenset[T] | None, condition: Filter) -> frozenset[T] | None:
+    match condition:
         case EqualTo(value=value) | EqualNullSafe(value=value):
             allowed: frozenset[Any] = frozenset({value})
         case In(value=values):
             allowed = frozenset(values)
         case _:
-            return known
-    return allowed if known is None else known & allowed
+            return bound
+    return allowed if bound is None else bound & allowed
 
 
-def _narrow(bounds: tuple[int | None, int | None], one: Filter, number: Any) -> tuple[int | None, int | None]:
+def _narrow(bounds: tuple[int | None, int | None], condition: Filter, number: Any) -> tuple[int | None, int | None]:
     low, high = bounds
-    match one:
+    match condition:
         case EqualTo(value=value) | EqualNullSafe(value=value) if value is not None:
             lows, highs = [number(value)], [number(value)]
         case In(value=values) if values and None not in values:

@@ -178,14 +178,14 @@ def times_wanted(limit: Limit, assigned: Set[TopicPartition]) -> dict[TopicParti
 def resolve(
     limit: Limit,
     assigned: Set[TopicPartition],
-    found: Mapping[TopicPartition, int | None],
+    by_time: Mapping[TopicPartition, int | None],
     position: Position,
     *,
     streaming: bool,
 ) -> dict[TopicPartition, int]:
     """An offset for every assigned partition; -1 and -2 where the log's bounds decide.
 
-    `found` answers `times_wanted`: the first offset at or after, or None. No match is the latest offset at the
+    `by_time` answers `times_wanted`: the first offset at or after, or None. No match is the latest offset at the
     end, and at the start what the limit's strategy says. Raises InvalidOptionError when the limit names other
     partitions than those assigned, or by the strategy `error`.
     """
@@ -206,9 +206,9 @@ def resolve(
                     " Maybe topic partitions are created \nor deleted while the query is running, or you didn't specify"
                     f" all the partitions.{_compared(timestamps, assigned)}"
                 )
-            return _at_times(timestamps, found, position, no_match)
+            return _at_times(timestamps, by_time, position, no_match)
         case AtTimestamp(timestamp_ms, no_match):
-            return _at_times(dict.fromkeys(sorted(assigned), timestamp_ms), found, position, no_match)
+            return _at_times(dict.fromkeys(sorted(assigned), timestamp_ms), by_time, position, no_match)
 
 
 def bind(offsets: Offsets, bounds: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, int]:
@@ -221,13 +221,13 @@ def bind(offsets: Offsets, bounds: Mapping[TopicPartition, tuple[int, int]]) -> 
 
 def _at_times(
     timestamps: Offsets,
-    found: Mapping[TopicPartition, int | None],
+    by_time: Mapping[TopicPartition, int | None],
     position: Position,
     no_match: NoMatch,
 ) -> dict[TopicPartition, int]:
     offsets = {}
     for partition in sorted(timestamps):
-        offset = found[partition]
+        offset = by_time[partition]
         if offset is None:
             if position == "start" and no_match is NoMatch.ERROR:
                 raise InvalidOptionError(

@@ -34,14 +34,14 @@ Offsets = Mapping[TopicPartition, int]
 def parse_partitions(text: str) -> frozenset[TopicPartition]:
     """Partitions of `{"orders": [0, 1]}`. Raises InvalidOptionError."""
     try:
-        found = {
+        topic_partitions = {
             TopicPartition(topic, _number(partition, 32))
             for topic, partitions in _object(json.loads(text)).items()
             for partition in _list(partitions)
         }
     except ValueError:
         raise InvalidOptionError(f'Expected e.g. {{"topicA":[0,1],"topicB":[0,1]}}, got {text}') from None
-    return frozenset(found)
+    return frozenset(topic_partitions)
 
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:

@@ -169,12 +169,12 @@ def _holder(group: Group, instance_id: str | None) -> Member | None:
     return next((member for member in group.members.values() if member.instance_id == instance_id), None)
 
 
-def _same_topics(group: Group, one: Member, other: Member) -> bool:
+def _same_topics(group: Group, member: Member, other: Member) -> bool:
     """Whether two members subscribe to the same; what is not of the consumer protocol is compared by its bytes."""
     if group.protocol_type == PROTOCOL_TYPE:
         with suppress(InconsistentProtocolError):
-            return _topics(one) == _topics(other)
-    return one.protocols == other.protocols
+            return _topics(member) == _topics(other)
+    return member.protocols == other.protocols
 
 
 def _topics(member: Member) -> dict[str, frozenset[str]]:

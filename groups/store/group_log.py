@@ -130,12 +130,12 @@ class GroupLog:
         written: dict[str, GroupView] = {}
         for log in self.tables():
             written |= log.look(lambda fold: {group_id: fold.view(group_id) for group_id in fold.group_ids()})
-        found = {}
+        views = {}
         for group_id, view in sorted(written.items()):
             if view.pending:
                 view, _ = self._resolved(group_id)
-            found[group_id] = replace(view, offsets=of_this_life(view.offsets, look))
-        return found
+            views[group_id] = replace(view, offsets=of_this_life(view.offsets, look))
+        return views
 
     def _written(self, group_id: str) -> GroupView:
         """What the rows say of a group, whatever became of its topics."""

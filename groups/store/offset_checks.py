@@ -44,7 +44,7 @@ def placed(
     `UnknownPartitionError`, `OffsetOutOfRangeError`.
     """
     states = {topic: look(topic) for topic in sorted({topic for topic, _ in offsets})}
-    found = {}
+    checked = {}
     for (topic, partition), committed in offsets.items():
         state = states[topic]
         if state is None:
@@ -55,8 +55,8 @@ def placed(
                 f"Offset {committed.offset} of topic '{topic}', partition {partition} can't be committed: the partition"
                 f" ends at {state.end(partition)}, and a group can't have read more than there is. Commit at most that."
             )
-        found[topic, partition] = replace(committed, topic_id=state.topic_id)
-    return found
+        checked[topic, partition] = replace(committed, topic_id=state.topic_id)
+    return checked
 
 
 def of_this_life(

@@ -112,10 +112,10 @@ _NOTHING = GroupView()
 
 
 def _by_group(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
-    found: dict[str, list[Row]] = {}
+    by_group: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row["group"], []).append(row)
-    return iter(found.items())
+        by_group.setdefault(row["group"], []).append(row)
+    return iter(by_group.items())
 
 
 def _after(view: GroupView, rows: Iterable[Row]) -> GroupView:

@@ -151,12 +151,12 @@ def _cut(topic: str, plan: PartitionCompaction, segment: Segment, share: int) ->
 def _bounds(work: Sequence[PartitionWork]) -> dict[int, _Bounds]:
     """{partition: where its units lie}; units are numbered through all partitions."""
     bounds, number = {}, 0
-    for one in work:
-        numbers = np.arange(number, number + len(one.units))
-        bases = np.array([unit.inputs[0].base_offset for unit in one.units], np.int64)
-        ends = np.array([unit.end for unit in one.units], np.int64)
-        bounds[one.plan.partition] = _Bounds(numbers, bases, ends)
-        number += len(one.units)
+    for part in work:
+        numbers = np.arange(number, number + len(part.units))
+        bases = np.array([unit.inputs[0].base_offset for unit in part.units], np.int64)
+        ends = np.array([unit.end for unit in part.units], np.int64)
+        bounds[part.plan.partition] = _Bounds(numbers, bases, ends)
+        number += len(part.units)
     return bounds
 
 

@@ -91,13 +91,13 @@ def shares(sizes: Mapping[str, int], count: int) -> list[dict[str, int]]:
     >>> shares({"a": 5, "b": 4, "c": 1}, 2)
     [{'a': 5}, {'b': 4, 'c': 1}]
     """
-    found: list[dict[str, int]] = [{} for _ in range(max(1, min(count, len(sizes))))]
-    filled = [0] * len(found)
+    parts: list[dict[str, int]] = [{} for _ in range(max(1, min(count, len(sizes))))]
+    filled = [0] * len(parts)
     for path, size in sorted(sizes.items(), key=lambda one: (-one[1], one[0])):
-        least = min(range(len(found)), key=filled.__getitem__)
-        found[least][path] = size
+        least = min(range(len(parts)), key=filled.__getitem__)
+        parts[least][path] = size
         filled[least] += size + 1
-    return [share for share in found if share]
+    return [share for share in parts if share]
 
 
 def _run(source: LakeAddress, follower: LakeAddress, batches: Batches) -> Batches:

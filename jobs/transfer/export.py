@@ -155,16 +155,16 @@ def counted(records: DataFrame, metric: Observation | str) -> DataFrame:
 
 def shaped(records: DataFrame, target: ExportTarget, rows: RowShape) -> DataFrame:
     """The rows to write. Raises `UsageProblemError`."""
-    found = _selected(records, decoded(target.format, rows.forms), "--schema")
+    frame = _selected(records, decoded(target.format, rows.forms), "--schema")
     if rows.where is not None:
         try:
-            found = found.where(rows.where)
+            frame = frame.where(rows.where)
         except (AnalysisException, ParseException) as e:
-            raise wrong_columns("--where", found, e) from e
-    fields = found.select("value.*").columns if rows.forms.value == "json" else []
-    found = _selected(found, rows.select or chosen(target.format, rows.forms, fields), "--select")
-    check_partition_by(target.partition_by, found.columns)
-    return found
+            raise wrong_columns("--where", frame, e) from e
+    fields = frame.select("value.*").columns if rows.forms.value == "json" else []
+    frame = _selected(frame, rows.select or chosen(target.format, rows.forms, fields), "--select")
+    check_partition_by(target.partition_by, frame.columns)
+    return frame
 
 
 def write_batch(

@@ -123,7 +123,7 @@ def write_batch(
         seen = lake.topic(topic).state().txn(app_id)
         repeated = seen is not None and seen >= when.run.number
     records.write.format("tidelog").options(**settings).mode("append").save()
-    written.look(one=True)
+    written.look(single=True)
     return _report(source, lake, topic, written, began, repeated=repeated and not written.entries)
 
 

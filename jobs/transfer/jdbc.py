@@ -106,10 +106,10 @@ class JdbcSink:
 
     def _scala(self, options: Mapping[str, str]) -> Any:
         jvm: Any = self._spark._jvm
-        found = jvm.java.util.HashMap()
+        java_map = jvm.java.util.HashMap()
         for name, value in options.items():
-            found.put(name, value)
-        return jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(found)
+            java_map.put(name, value)
+        return jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(java_map)
 
 
 def _progress(connection: Any, query_id: str) -> int | None:

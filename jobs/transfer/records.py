@@ -66,22 +66,22 @@ def record_columns(
             " --header makes one. Keep one kind."
         )
     given = _defaults(columns, wanted) if is_record(columns) and wanted.value is None else wanted
-    found: dict[str, str] = {}
+    expressions: dict[str, str] = {}
     if given.key is not None:
-        found["key"] = _to_bytes("--key", expression(given.key, columns), type_of)
+        expressions["key"] = _to_bytes("--key", expression(given.key, columns), type_of)
     if given.value is not None:
-        found["value"] = _to_bytes("--value", expression(given.value, columns), type_of)
+        expressions["value"] = _to_bytes("--value", expression(given.value, columns), type_of)
     else:
-        found["value"] = _rest_as_json(columns, given, header)
+        expressions["value"] = _rest_as_json(columns, given, header)
     if given.headers is not None:
-        found["headers"] = _headers(expression(given.headers, columns), type_of)
+        expressions["headers"] = _headers(expression(given.headers, columns), type_of)
     if header:
-        found["headers"] = _header_list(header, columns, type_of)
+        expressions["headers"] = _header_list(header, columns, type_of)
     if given.timestamp is not None:
-        found["timestamp"] = _timestamp(expression(given.timestamp, columns), type_of)
+        expressions["timestamp"] = _timestamp(expression(given.timestamp, columns), type_of)
     if given.partition is not None:
-        found["partition"] = _partition(expression(given.partition, columns), type_of)
-    return found
+        expressions["partition"] = _partition(expression(given.partition, columns), type_of)
+    return expressions
 
 
 def is_record(columns: Mapping[str, str]) -> bool:

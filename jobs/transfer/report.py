@@ -119,11 +119,11 @@ def batch_in_words(records: int, moved: Mapping[Place, Transferred]) -> str:
 
 def total(parts: Iterable[Mapping[Place, Transferred]]) -> dict[Place, Transferred]:
     """What was moved in several steps, in their order."""
-    found: dict[Place, Transferred] = {}
+    by_place: dict[Place, Transferred] = {}
     for part in parts:
         for place, moved in part.items():
-            found[place] = found[place].extended(moved) if place in found else moved
-    return found
+            by_place[place] = by_place[place].extended(moved) if place in by_place else moved
+    return by_place
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

@@ -20,10 +20,10 @@ class Written:
         self.entries = 0
         self.moved: dict[Place, Transferred] = {}
 
-    def look(self, *, one: bool = False) -> dict[Place, Transferred]:
-        """What the job's entries since the last look added. `one`: the job makes a single entry, lately."""
+    def look(self, *, single: bool = False) -> dict[Place, Transferred]:
+        """What the job's entries since the last look added. `single`: the job makes one entry, lately."""
         head = self._lake.topic(self._topic).state().version
-        found: list[dict[Place, Transferred]] = []
+        moves: list[dict[Place, Transferred]] = []
         for version in range(head, self._seen, -1):
             path = f"{self._topic}/{entry_path(version)}"
             try:
@@ -31,12 +31,12 @@ class Written:
             except ObjectNotFoundError:
                 break  # trimmed, and so are all before it
             if self._is_own(entry):
-                found.append(added(self._topic, entry))
-                if one:
+                moves.append(added(self._topic, entry))
+                if single:
                     break
         self._seen = head
-        self.entries += len(found)
-        new = total(reversed(found))
+        self.entries += len(moves)
+        new = total(reversed(moves))
         self.moved = total((self.moved, new))
         return new
 

@@ -62,11 +62,11 @@ class NewestKeys:
             return
         # The dictionary is in the order of first appearance, so keys that are known keep their places.
         encoded = pa.concat_arrays([self._keys, *(keys for keys, _ in self._waiting)]).dictionary_encode()
-        known = len(self._offsets)
+        count = len(self._offsets)
         newest = np.full(len(encoded.dictionary), -1, np.int64)
-        newest[:known] = self._offsets
+        newest[:count] = self._offsets
         np.maximum.at(
-            newest, encoded.indices.to_numpy()[known:], np.concatenate([offsets for _, offsets in self._waiting])
+            newest, encoded.indices.to_numpy()[count:], np.concatenate([offsets for _, offsets in self._waiting])
         )
         self._keys, self._offsets = encoded.dictionary, newest
         self._waiting, self._waiting_bytes = [], 0

@@ -117,13 +117,13 @@ def completed(plan: PartitionCompaction, tombstones: int, now_ms: int) -> tuple[
     return tuple(actions)
 
 
-def next_mark(one: PartitionCompaction, tombstones: int, now_ms: int) -> TombstoneMark | None:
+def next_mark(compaction: PartitionCompaction, tombstones: int, now_ms: int) -> TombstoneMark | None:
     """The mark after a compaction that left `tombstones` of those that it met for the first time, or as unmarked."""
-    if one.mark is not None and one.mark.below > one.start and not one.tombstones_below:
-        return one.mark
-    unmarked_from = one.tombstones_below or one.dirty
-    if one.end > unmarked_from and (tombstones or one.dirty > unmarked_from):
-        return TombstoneMark(one.end, now_ms)
+    if compaction.mark is not None and compaction.mark.below > compaction.start and not compaction.tombstones_below:
+        return compaction.mark
+    unmarked_from = compaction.tombstones_below or compaction.dirty
+    if compaction.end > unmarked_from and (tombstones or compaction.dirty > unmarked_from):
+        return TombstoneMark(compaction.end, now_ms)
     return None
 
 

@@ -176,17 +176,17 @@ class LocalCompactor:
             return
         if not work.units:
             return
-        found = survivors(self._storage, work.units[0].topic, work.plan, map_bytes=self._map_bytes)
+        stream = survivors(self._storage, work.units[0].topic, work.plan, map_bytes=self._map_bytes)
         for unit in work.units:
             wanted = {segment.path for segment in unit.inputs}
-            kept = _collect(found, wanted)
+            kept = _collect(stream, wanted)
             yield unit, np.concatenate([kept[segment.path] for segment in unit.inputs])
 
 
-def _collect(found: Iterable[tuple[Segment, Offsets]], wanted: set[str]) -> dict[str, Offsets]:
+def _collect(stream: Iterable[tuple[Segment, Offsets]], wanted: set[str]) -> dict[str, Offsets]:
     """The next segments' offsets until all of `wanted` are there; those of others are passed over."""
     kept: dict[str, Offsets] = {}
-    for segment, offsets in found:
+    for segment, offsets in stream:
         if segment.path in wanted:
             kept[segment.path] = offsets
         if len(kept) == len(wanted):

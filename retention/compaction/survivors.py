@@ -143,24 +143,26 @@ def _fill(reader: _KeyReader, start: int, map_bytes: int) -> _Round:
     return _Round(newest, start, reader.plan.end)
 
 
-def _drop(reader: _KeyReader, found: _Round, kept: _Kept, map_bytes: int) -> None:
+def _drop(reader: _KeyReader, this_round: _Round, kept: _Kept, map_bytes: int) -> None:
     """Leave out, of all records below the round's end, those that the round knows a newer one of."""
-    stay: dict[int, list[Offsets]] = {n: [] for n, s in enumerate(reader.plan.segments) if s.base_offset < found.end}
+    stay: dict[int, list[Offsets]] = {
+        n: [] for n, s in enumerate(reader.plan.segments) if s.base_offset < this_round.end
+    }
     waiting: list[_Keys] = []
     size = 0
-    for some in chain(reader.read(reader.plan.start, found.end), [None]):
+    for some in chain(reader.read(reader.plan.start, this_round.end), [None]):
         if some is not None:
             waiting.append(some)
             size += some.keys.nbytes + some.offsets.nbytes
         if waiting and (some is None or size >= map_bytes // 4):
             # One look-up hashes the whole map, so it is for many records.
-            newest = found.newest.newest(pa.concat_arrays([one.keys for one in waiting]))
+            newest = this_round.newest.newest(pa.concat_arrays([one.keys for one in waiting]))
             ends = np.cumsum([len(one.offsets) for one in waiting])
             for one, known in zip(waiting, np.split(newest, ends[:-1]), strict=True):
                 stay[one.number].append(one.offsets[one.offsets >= known])
-            _note(stay, kept, found.start, waiting[-1].number)
+            _note(stay, kept, this_round.start, waiting[-1].number)
             waiting, size = [], 0
-    _note(stay, kept, found.start, len(reader.plan.segments))
+    _note(stay, kept, this_round.start, len(reader.plan.segments))
 
 
 def _note(stay: dict[int, list[Offsets]], kept: _Kept, start: int, below: int) -> None:

@@ -158,15 +158,15 @@ def known_version(path: str) -> int | None:
 
 
 def _is_orphan(path: str, info: ObjectInfo, facts: Facts) -> bool:
-    known, times = known_version(path), facts.times
+    writer_version, times = known_version(path), facts.times
     age_ms = max(ORPHAN_AGE_MS, times.patience_ms)
     old = info.modified_ms <= times.now_ms - age_ms and info.modified_ms <= times.seen_ms
     if not old or _spared(path, facts.spare):
         return False
-    if known is None:  # no tidelog ever commits another engine's
+    if writer_version is None:  # no tidelog ever commits another engine's
         return _OTHERS.fullmatch(path) is not None
     # One that knew more than the log says now is of a log that was taken back to an earlier copy.
-    return known <= facts.head and all(known < version for version, _ in facts.holds)
+    return writer_version <= facts.head and all(writer_version < version for version, _ in facts.holds)
 
 
 def _spared(path: str, spare: Collection[int]) -> bool:
@@ -176,7 +176,7 @@ def _spared(path: str, spare: Collection[int]) -> bool:
 
 def _waiting(facts: Facts, leaving: Collection[str]) -> tuple[Waiting, ...]:
     times, kept = facts.times, facts.kept
-    found = []
+    waiting = []
     for path in sorted((kept.removed.keys() | kept.gone.keys()) - set(leaving)):
         info = facts.files.get(path)
         if info is None or path in facts.live:
@@ -192,8 +192,8 @@ def _waiting(facts: Facts, leaving: Collection[str]) -> tuple[Waiting, ...]:
             until_ms = None if by is not None or entry_ms is None else entry_ms + times.patience_ms
         else:
             until_ms = kept.gone[path].removed_ms(info.modified_ms) + times.delay_ms
-        found.append(Waiting(path, info.size, why, until_ms))
-    return tuple(found)
+        waiting.append(Waiting(path, info.size, why, until_ms))
+    return tuple(waiting)
 
 
 def kept_after(kept: Kept, floor: int, entry_ms: Mapping[int, int]) -> Kept:

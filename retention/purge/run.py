@@ -125,20 +125,20 @@ class _PurgedLog:
 
 def purgeable(lake: Lake) -> list[str]:
     """The names of the topics that have a log, deleted ones and such as can't be opened too."""
-    found = []
+    topics = []
     for name in lake.storage.list_folders(""):
         if names.is_internal(name) or names.why_invalid(name):
             continue
         try:
             if lake.log(name).door.refresh().version >= 0:
-                found.append(name)
+                topics.append(name)
         except NotATopicError:
             continue
         except TidelogError as e:
             if e.retriable:  # the store is away, say
                 raise
-            found.append(name)  # it must not hide the others, and is named when it is tried
-    return found
+            topics.append(name)  # it must not hide the others, and is named when it is tried
+    return topics
 
 
 @dataclass
@@ -326,12 +326,12 @@ class Purger:
 
     def _removed_since(self, target: _Target, head: int) -> set[str]:
         """The files that entries after `head` removed: versions that can be read name them."""
-        found: set[str] = set()
+        paths: set[str] = set()
         for version in range(head + 1, target.door.state.version + 1):
             path = f"{target.name}/{layout.entry_path(version)}"
             entry = decode_entry(version, self.lake.storage.get(path), path)
-            found.update(unquote(a.path) for a in entry.actions if isinstance(a, Remove))
-        return found
+            paths.update(unquote(a.path) for a in entry.actions if isinstance(a, Remove))
+        return paths
 
     def _discard(self, paths: Sequence[str]) -> None:
         storage = self.lake.storage

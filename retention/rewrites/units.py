@@ -144,14 +144,14 @@ def rewrite_codec(config: TopicConfig) -> Codec:
 
 def runs(state: TopicState, partition: int) -> list[list[Segment]]:
     """A partition's live segments above its log start, in runs without a hole."""
-    found: list[list[Segment]] = []
+    stretches: list[list[Segment]] = []
     for segment in state.live(partition):
         if segment.end > state.start(partition):
-            if found and found[-1][-1].end == segment.base_offset:
-                found[-1].append(segment)
+            if stretches and stretches[-1][-1].end == segment.base_offset:
+                stretches[-1].append(segment)
             else:
-                found.append([segment])
-    return found
+                stretches.append([segment])
+    return stretches
 
 
 def plan_cuts(state: TopicState, topic: str, config: TopicConfig) -> list[Unit]:
