@@ -7,6 +7,7 @@ that is passed in.
 Source: `ClassicGroup`, `GroupMetadataManager` (kafka 4.0), `DelayedJoin`, `InitialDelayedJoin`.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -111,6 +112,8 @@ class CoordinatedGroup:
         self._settings = settings
         self._deadlines: dict[str, float] = {}  # when a Kafka member's session is over
         self._heard: set[str] = set()
+        # Members whose eviction is being written, by how often.
+        self.leaves: Counter[str] = Counter()
         self._joins: dict[str, _ParkedJoin] = {}
         self._syncs: dict[str, tuple[Ticket, int]] = {}
         self._pending: dict[str, float] = {}  # ids that were given out, until they are used

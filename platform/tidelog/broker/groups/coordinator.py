@@ -6,7 +6,8 @@ full session, and goes on without a rebalance; one that ends answers parked requ
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from tidelog.broker.base.context import Context
@@ -237,18 +238,22 @@ class GroupCoordinator:
     def evict(self, group: CoordinatedGroup, turns: Mapping[str, int]) -> None:
         """Members that fell silent go, unless they have joined since."""
         group_id = group.state.group_id
-        self._write_eviction(group, lambda view, ms: evict_silent(view, group_id, turns, now_ms=ms))
+        self._write_eviction(group, lambda view, ms: evict_silent(view, group_id, turns, now_ms=ms), list(turns))
 
     def _write_eviction(
-        self, group: CoordinatedGroup, rule: Callable[[GroupView, int], Decision[frozenset[str]]]
+        self,
+        group: CoordinatedGroup,
+        rule: Callable[[GroupView, int], Decision[frozenset[str]]],
+        names: Iterable[str] = (),
     ) -> None:
-        group_id, now_ms = group.state.group_id, self._clock.now_ms()
+        group_id, now_ms, leaves = group.state.group_id, self._clock.now_ms(), Counter(names)
 
         def with_group(view: GroupView) -> Decision[tuple[frozenset[str], Group | None]]:
             decision = rule(view, now_ms)
             return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
 
         def done(outcome: Any, error: Exception | None) -> None:
+            group.leaves -= leaves
             if error is not None:
                 logger.warning("Members of group %r could not be evicted: %s", group_id, error)
                 return
@@ -258,6 +263,7 @@ class GroupCoordinator:
                 self._member_leases.drop(group_id, gone)
             self.answer(group.seen(state, self._clock.elapsed_s()))
 
+        group.leaves += leaves
         self.decisions.submit(group_id, with_group, done)
 
     # --- the end -------------------------------------------------------------------------------------------

@@ -175,7 +175,12 @@ class MembershipHandlers:
     async def _checked(
         self, group: CoordinatedGroup, member_id: str, instance_id: str | None, generation: int | None = None
     ) -> None:
-        """Refuse a caller that is no member, of this generation; before that, look at the log once more."""
+        """Refuse a caller that is no member, of this generation; before that, look at the log once more.
+
+        One whose eviction is being written, which takes long when the store is slow, waits for what comes of it.
+        """
+        if member_id in group.leaves:
+            await self._coordinator.look(group)
         try:
             _require_member(group.state, member_id, instance_id, generation)
         except TidelogError:

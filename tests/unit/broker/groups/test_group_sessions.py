@@ -102,3 +102,19 @@ def test_members_that_another_coordinator_may_have_heard_have_a_full_session(req
     assert deleted(requests) == 68, "NON_EMPTY_GROUP"
     ticking(0.25)
     assert deleted(requests) == 0
+
+
+def test_a_member_whose_eviction_is_being_written_gets_no_heartbeat_answered(lake, requests, coordinator):
+    """Its store may answer seconds later: a heartbeat waits for that."""
+    join(requests)
+    group = coordinator._groups["g"]
+    (member_id,) = group.state.members
+    beat = {"group_id": "g", "generation_id": group.state.generation, "member_id": member_id}
+
+    async def fall_silent():
+        lake.clock.sleep(6.0)
+        coordinator.evict(group, {member_id: group.state.members[member_id].turn})
+        return await requests.answer(ApiKey.HEARTBEAT, 0, beat)
+
+    assert requests.loop.run_until_complete(fall_silent()).error_code == 25, "UNKNOWN_MEMBER_ID"
+    assert not group.leaves
