@@ -59,7 +59,7 @@ class RegisteredBroker:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """All brokers by id, and the epoch: it rises with each change of `serving`."""
+    """All brokers by id, and the epoch: it rises with each change of `serving` and of `dealt`."""
 
     brokers: Mapping[int, RegisteredBroker] = field(default_factory=dict)
     epoch: int = 0
@@ -77,6 +77,15 @@ class ClusterState:
     def live(self) -> tuple[RegisteredBroker, ...]:
         """The brokers that run or drain, by id."""
         return tuple(one for _, one in sorted(self.brokers.items()) if one.is_live)
+
+    @property
+    def dealt(self) -> tuple[int, ...]:
+        """The ids that leaders are dealt over: of the brokers that serve, and of the others, which may come back.
+
+        Not of the others where they are more than those that serve: these have come under other ids, or won't come.
+        """
+        known, serving = tuple(sorted(self.brokers)), tuple(one.id for one in self.serving)
+        return known if len(known) <= 2 * len(serving) else serving
 
     def of(self, registration: str) -> RegisteredBroker | None:
         """The broker of a registration; None when its id has another one by now, or none."""

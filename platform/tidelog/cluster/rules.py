@@ -1,7 +1,7 @@
 """The rules of a cluster: which broker may register, drain, and be taken for dead. All pure.
 
-Every rule takes the state that its entry would follow, and gives rows; one that changes which brokers serve raises
-the epoch.
+Every rule takes the state that its entry would follow, and gives rows; one that changes which brokers serve, or over
+which ids leaders are dealt, raises the epoch.
 """
 
 from collections.abc import Sequence
@@ -106,7 +106,7 @@ def decide_epoch(state: ClusterState, above: int) -> RowOutcome[int]:
 
 
 def _changing(state: ClusterState, rows: Sequence[Row], response: R) -> RowOutcome[R]:
-    """The outcome of rows; with another epoch where others serve after them than before."""
+    """The outcome of rows; with another epoch where leaders may be others after them than before."""
     after = ClusterFold(state)
     after.take(rows)
     if _served_by(after.state) != _served_by(state):
@@ -114,8 +114,9 @@ def _changing(state: ClusterState, rows: Sequence[Row], response: R) -> RowOutco
     return RowOutcome(rows, response)
 
 
-def _served_by(state: ClusterState) -> Sequence[str]:
-    return [one.registration for one in state.serving]
+def _served_by(state: ClusterState) -> tuple[Sequence[str], Sequence[int]]:
+    """What leaders follow from."""
+    return [one.registration for one in state.serving], state.dealt
 
 
 def _stale(registration: str) -> StaleRegistrationError:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from uuid import UUID
 
+from tidelog.broker.base.dealing import Dealt
 from tidelog.broker.wire.endpoints import Endpoint
 
-# Rankings that a view remembers: keys are whatever clients ask for, and a view may last for months.
+# Rankings and dealt topics that a view remembers: keys are whatever clients ask for, and a view may last for months.
 MOST_RANKED = 100_000
+MOST_DEALT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class ClusterView:
     """The brokers that run: `nodes`, at least one, sorted by id. `epoch` rises whenever they change.
 
     It is the leader epoch of every partition: clients ignore another leader under an epoch that they know.
-    `node_id`: the broker that sees it so. `left`: brokers that went a moment ago.
+    `node_id`: the broker that sees it so. `left`: brokers that went a moment ago. `known`: the ids that leaders are
+    dealt over, those of brokers that are down for now too; without it, those of `nodes`.
     """
 
     cluster_id: str
@@ -41,7 +44,9 @@ class ClusterView:
     nodes: Sequence[BrokerNode]
     node_id: int = 0
     left: Sequence[BrokerNode] = ()
-    _ranked: dict[bytes, list[BrokerNode]] = field(default_factory=dict, repr=False, compare=False)
+    known: Sequence[int] = ()
+    _ranked: dict[bytes, list[BrokerNode]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _dealt: dict[tuple[UUID, str | None], Dealt] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def serves(self) -> bool:
@@ -55,19 +60,20 @@ class ClusterView:
 
     def leader(self, topic: UUID, partition: int, rack: str | None = None) -> BrokerNode:
         """The broker that takes and serves a partition's records; one in the client's rack where there is one."""
-        return self._best(_place(topic, partition), rack)
+        return self._running(self._deal(topic, rack).leader(partition))
 
     def replicas(self, topic: UUID, partition: int, factor: int, rack: str | None = None) -> Sequence[BrokerNode]:
         """The brokers that would serve a partition, the leader (of that rack) first: as many as the topic's factor.
 
         All of them run, so they are the in-sync replicas too.
         """
-        leader = self.leader(topic, partition, rack)
-        return [leader, *(node for node in self._ranking(_place(topic, partition)) if node is not leader)][:factor]
+        leader, order = self.leader(topic, partition, rack), self._deal(topic, None).order
+        place = order.index(leader.id)
+        return [self._running(broker_id) for broker_id in (order[place:] + order[:place])[:factor]]
 
     def committer(self, topic: UUID) -> BrokerNode:
         """The broker that makes a topic's entries, of what the leaders of its partitions have staged."""
-        return self._best(topic.bytes, None)
+        return self._running(self._deal(topic, None).order[0])
 
     def preferred_read_replica(self, topic: UUID, partition: int, rack: str | None, asked: int) -> int:
         """The broker in a consumer's rack, when the broker that it `asked` is in another one; else -1 (KIP-392)."""
@@ -102,11 +108,22 @@ class ClusterView:
 
     def coordinator(self, kind: str, key: str) -> BrokerNode:
         """The broker that coordinates a group or a transactional id (`kind`: "group", "transaction" or "share")."""
-        return self._best(f"{kind}:{key}".encode(), None)
+        return self._ranking(f"{kind}:{key}".encode())[0]
 
-    def _best(self, key: bytes, rack: str | None) -> BrokerNode:
-        ranking = self._ranking(key)
-        return next((node for node in ranking if rack is not None and node.rack == rack), ranking[0])
+    def _deal(self, topic: UUID, rack: str | None) -> Dealt:
+        """A topic's partitions, dealt to the brokers of a rack; to all where none is in it."""
+        dealt = self._dealt.get((topic, rack))
+        if dealt is None:
+            if len(self._dealt) >= MOST_DEALT:
+                self._dealt.clear()
+            serving = [node.id for node in self.nodes]
+            near = serving if rack is None else [node.id for node in self.nodes if node.rack == rack]
+            dealt = Dealt(topic.bytes, self.known or serving, near or serving)
+            self._dealt[topic, rack] = dealt
+        return dealt
+
+    def _running(self, node_id: int) -> BrokerNode:
+        return next(node for node in self.nodes if node.id == node_id)
 
     def _ranking(self, key: bytes) -> list[BrokerNode]:
         """Rendezvous hashing: every broker ranks a key alike, and a broker that goes takes along its own keys only."""
@@ -118,11 +135,6 @@ class ClusterView:
             found = sorted(self.nodes, key=lambda node: blake2b(key, digest_size=8, salt=salts[node.id]).digest())
             self._ranked[key] = found
         return found
-
-
-def _place(topic: UUID, partition: int) -> bytes:
-    """The key that brokers rank a partition by. A client may ask for any number."""
-    return topic.bytes + partition.to_bytes(8, "big", signed=True)
 
 
 def _endpoints(nodes: Iterable[BrokerNode], listener: str) -> list[Endpoint]:

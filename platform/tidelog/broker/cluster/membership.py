@@ -251,7 +251,8 @@ class BrokerMembership:
 
 def view_of(state: ClusterState, cluster_id: str, me: RegisteredBroker) -> ClusterView:
     """The cluster as the broker `me` sees it. Where no broker serves, it names itself."""
-    return ClusterView(cluster_id, state.epoch, tuple(map(_node, state.serving or (me,))), me.id)
+    nodes = tuple(map(_node, state.serving or (me,)))
+    return ClusterView(cluster_id, state.epoch, nodes, me.id, known=state.dealt or (me.id,))
 
 
 def _node(broker: RegisteredBroker) -> BrokerNode:
