@@ -98,6 +98,22 @@ class _Chunks:
         at = bisect_right(chunks, offset, key=_first)
         return chunks[at].first if at < len(chunks) else None
 
+    def extend(self, place: Place, first: int, last: int, batch: bytes) -> bool:
+        """Keep a batch behind all that is kept of a place, if it follows at once and there is room; whether so."""
+        chunks = self._places.get(place)
+        if not chunks or (end := chunks[-1]).end != first:
+            return False
+        more = len(batch) + BATCH_OVERHEAD
+        if end.kept_bytes + more > CHUNK_BYTES:
+            return False
+        self._used.move_to_end(end)
+        end.lasts.append(last)
+        end.batches.append(batch)
+        end.end = last + 1
+        end.size += len(batch)
+        self.size += more
+        return True
+
     def append(self, place: Place, first: int, last: int, batch: bytes) -> None:
         """Keep a batch, with the chunk that ends where it begins if that has room. It must overlap no chunk."""
         before = self.find(place, first - 1)
@@ -172,7 +188,9 @@ class BatchCache:
     def add(self, topic: UUID, partition: int, first: int, last: int, batch: bytes) -> None:
         """Keep a committed batch of offsets `first` to `last`, as consumers are to see it: its offsets are set."""
         place = (topic, partition, NONE)
-        if self._produced.find(place, first) is None and self._produced.find(place, last) is None:
+        if self._produced.extend(place, first, last, batch):
+            self._trim()
+        elif self._produced.find(place, first) is None and self._produced.find(place, last) is None:
             self._produced.append(place, first, last, batch)
             self._trim()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import Answer
@@ -35,7 +35,8 @@ class Allowance:
 _EVERYTHING: Final = Allowance()
 
 
-@dataclass(frozen=True, slots=True)
+# Made for each request: freezing a class would make each field of it a call.
+@dataclass(slots=True)
 class Call:
     """A request. `body` is kio's entity of this version, or the bytes of a version that is not offered.
 
@@ -51,7 +52,7 @@ class Call:
     allowance: Allowance = _EVERYTHING
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Encoded:
     """An answer that is encoded already, in pieces: what a cache keeps is written as it is.
 
@@ -68,3 +69,15 @@ class Encoded:
 Reply = Answer | Encoded | None
 Handler = Callable[[Call], Awaitable[Reply]]
 Handlers = Mapping[ApiKey, Handler]
+
+
+@runtime_checkable
+class ShortWay(Protocol):
+    """A handler that can also begin plain requests without a task. For the loop's thread."""
+
+    def begin(self, call: Call, done: Callable[[], object]) -> Callable[[], Reply] | None:
+        """Begin a request whose `body` is its bytes; None, and nothing is begun, where it is to go the general way.
+
+        `done` is called once, when it is through, and maybe before this returns. Then the result gives its answer, and
+        raises what the handler would.
+        """

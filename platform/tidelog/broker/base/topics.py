@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from uuid import UUID
 
 from tidelog.broker.base.batch_cache import BatchCache
@@ -75,7 +76,7 @@ class BrokerTopic:
         None: as they were produced. So are those of a topic that is not there any more.
         """
         state = self.log.state
-        if state is None or not state.topic_id or UUID(state.topic_id) != topic:
+        if state is None or not state.topic_id or _uuid(state.topic_id) != topic:
             return True
         if version is None:
             return state.rewrites.touch_at_all(partition, first, end)
@@ -107,6 +108,11 @@ class BrokerTopic:
         """It has changed: wake the requests that wait for it."""
         for wake in list(self._waiting):
             wake()
+
+
+@lru_cache(1024)
+def _uuid(topic_id: str) -> UUID:
+    return UUID(topic_id)
 
 
 class BrokerTopics:

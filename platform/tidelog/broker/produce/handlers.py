@@ -1,11 +1,10 @@
 """Produce: plain batches become entries, those of transactions become parts."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
-from functools import cache, partial
-from typing import Any, Final
-from uuid import UUID
+from functools import cache, lru_cache, partial
+from typing import Final
 
 from tidelog.broker.base.calls import Call, Encoded, Handlers, Reply
 from tidelog.broker.base.cluster_view import rack_of
@@ -28,6 +27,7 @@ from tidelog.broker.wire.errors import (
     TransactionalIdAuthorizationError,
     UnacknowledgedError,
 )
+from tidelog.broker.wire.plain_produce import ProduceBody, plain_produce, read_produce
 from tidelog.broker.wire.produce_answer import ProducedPartition, produce_answer, throttle_at
 from tidelog.broker.wire.refused_produce import partitions_of
 from tidelog.log.base.errors import (
@@ -45,12 +45,12 @@ from tidelog.transactions.transaction_log import TransactionLog
 
 # Files cost more where each is a request over a network.
 _DISTANT_LINGER: Final = Linger(linger_s=0.05)
-_TOPIC_IDS_SINCE: Final = 13
 # From this version on the batch itself adds its partition to its transaction; from the other on clients know the error
 # that asks them to abort (KIP-890).
 _BEGINS_SINCE: Final = 12
 _ABORTABLE_SINCE: Final = 11
 _ACKS: Final = (0, 1, -1)
+_rack_of = lru_cache(256)(rack_of)
 
 
 class InvalidRequiredAcksError(TidelogError, kafka_code=KafkaCode.INVALID_REQUIRED_ACKS):
@@ -76,14 +76,37 @@ class ProduceHandler:
         """Answer one request; none where it asks for none. Raises `UnacknowledgedError` when such a one fails."""
         if call.version not in OFFERED[ApiKey.PRODUCE]:
             return refused(call.version, call.body)
-        acks, request = call.body.acks, ProduceRequest(rack_of(call.client_id), self._writes(call))
-        for one in call.body.topic_data:
-            ref: TopicRef = one.name if call.version < _TOPIC_IDS_SINCE else one.topic_id or UUID(int=0)
-            outcomes = [ProducedPartition(partition.index) for partition in one.partition_data]
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def end() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        request = self._begun(call, read_produce(call.version, call.body), end)
+        await done
+        if call.body.transactional_id is not None and request.error is not None:
+            for _, outcomes in request.topics:
+                for outcome in outcomes:
+                    outcome.error_code = _of_transactions(outcome.error_code, call.version)
+        return self._reply(call, request)
+
+    def begin(self, call: Call, done: Callable[[], object]) -> Callable[[], Reply] | None:
+        """As `ShortWay.begin`: for plain requests."""
+        body = plain_produce(call.version, call.body)
+        return None if body is None else partial(self._reply, call, self._begun(call, body, done))
+
+    def _begun(self, call: Call, body: ProduceBody, done: Callable[[], object]) -> ProduceRequest:
+        """The request, whose batches are on their way; `done` is called when all have their outcomes."""
+        request = ProduceRequest(body.acks, _rack_of(call.client_id), self._writes(call), done)
+        deadline_s = call.received_s + body.timeout_ms / 1000
+        for ref, partitions in body.topics:
+            outcomes: list[ProducedPartition] = []
             request.topics.append((ref, outcomes))
-            for outcome, partition in zip(outcomes, one.partition_data, strict=True):
+            for partition, records in partitions:
+                outcome = ProducedPartition(partition)
+                outcomes.append(outcome)
                 try:
-                    unit = self._unit(call, request, ref, outcome, partition.records)
+                    unit = self._unit(call, body, request, ref, outcome, records, deadline_s)
                 except TidelogError as e:
                     refuse(outcome, e, ref)
                     continue
@@ -91,17 +114,17 @@ class ProduceHandler:
                 pools = self._parts if unit.transactional_id else self._pools
                 pools.add(unit, call.received_s)
         request.end()
-        await request.done
-        if call.body.transactional_id is not None and request.error is not None:
-            for _, outcomes in request.topics:
-                for outcome in outcomes:
-                    outcome.error_code = _of_transactions(outcome.error_code, call.version)
-        if acks == 0:
-            if request.error is not None:
-                raise UnacknowledgedError(f"Records with acks=0 were not appended: {request.error.error_message}")
+        return request
+
+    def _reply(self, call: Call, request: ProduceRequest) -> Reply:
+        """The answer to a request whose partitions have their outcomes."""
+        error = request.error
+        if request.acks == 0:
+            if error is not None:
+                raise UnacknowledgedError(f"Records with acks=0 were not appended: {error.error_message}")
             return None
-        if request.error is None:
-            taken = sum(len(outcomes) for _, outcomes in request.topics)
+        if error is None:
+            taken = sum([len(outcomes) for _, outcomes in request.topics])
             return _encoded(call.version, request.topics, {0: taken})
         errors = Counter(one.error_code for _, outcomes in request.topics for one in outcomes)
         leaders = {one.leader[0] for _, outcomes in request.topics for one in outcomes if one.leader is not None}
@@ -114,10 +137,16 @@ class ProduceHandler:
         return None if access.is_open else cache(lambda topic: access.allows(call, Right.WRITE_RECORDS, topic=topic))
 
     def _unit(
-        self, call: Call, request: ProduceRequest, ref: TopicRef, outcome: ProducedPartition, records: Any
+        self,
+        call: Call,
+        body: ProduceBody,
+        request: ProduceRequest,
+        ref: TopicRef,
+        outcome: ProducedPartition,
+        records: bytes | memoryview | None,
+        deadline_s: float,
     ) -> ProducedBatch:
         """One partition's batch; raises why it can't be taken."""
-        body = call.body
         if body.acks not in _ACKS:
             raise InvalidRequiredAcksError(f"acks is 0, 1 or -1 (all), not {body.acks}.")
         if outcome.index < 0:
@@ -125,16 +154,15 @@ class ProduceHandler:
         if isinstance(ref, str) and request.writes is not None and not request.writes(ref):
             raise TopicAuthorizationError(f"{call.peer.principal} may not write to the topic '{ref}'.")
         header, batch = require_one(split(records), call.version)
-        deadline_s = call.received_s + body.timeout / timedelta(seconds=1)
         if not header.is_transactional:
-            return ProducedBatch(request, ref, outcome, header, batch, deadline_s, body.acks)
+            return ProducedBatch(request, ref, outcome, header, batch, deadline_s)
         if not body.transactional_id:
             raise NoTransactionalIdError("Records of a transaction come in a request that names no transactional id.")
         if not self._context.access.allows(call, Right.WRITE_RECORDS, transactional_id=body.transactional_id):
             raise TransactionalIdAuthorizationError("Its principal may not use this transactional id.")
         begins = call.version >= _BEGINS_SINCE
         name = body.transactional_id
-        return ProducedBatch(request, ref, outcome, header, batch, deadline_s, body.acks, name, begins)
+        return ProducedBatch(request, ref, outcome, header, batch, deadline_s, name, begins)
 
 
 def _encoded(

@@ -1,6 +1,5 @@
 """A Produce request from its arrival until every partition of it has its outcome."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
@@ -33,17 +32,23 @@ class NotLeaderError(TidelogError, kafka_code=KafkaCode.NOT_LEADER_OR_FOLLOWER, 
 
 
 class ProduceRequest:
-    """Its partitions' outcomes, by topic as they were asked; `done` when all have theirs. `rack`: its client's.
+    """Its partitions' outcomes, by topic as they were asked; `done` is called when all have theirs.
 
-    `writes`: whether its client may write to the topic of a name; None: to all. `id`: what lines of the log call it.
+    `rack`: its client's. `writes`: whether its client may write to the topic of a name; None: to all. `id`: what lines
+    of the log call it.
     """
 
-    def __init__(self, rack: str | None, writes: Callable[[str], bool] | None = None) -> None:
+    __slots__ = ("_done", "_open", "acks", "id", "rack", "topics", "writes")
+
+    def __init__(
+        self, acks: int, rack: str | None, writes: Callable[[str], bool] | None, done: Callable[[], object]
+    ) -> None:
+        self.acks = acks
         self.rack = rack
         self.writes = writes
         self.id = REQUEST.get()
         self.topics: list[tuple[TopicRef, list[ProducedPartition]]] = []
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._done = done
         self._open = 1  # what is still being handed in
 
     def begin(self) -> None:
@@ -53,13 +58,17 @@ class ProduceRequest:
     def end(self) -> None:
         """One partition has its outcome, or all are handed in."""
         self._open -= 1
-        if not self._open and not self.done.done():
-            self.done.set_result(None)
+        if not self._open:
+            self._done()
 
     @property
     def error(self) -> ProducedPartition | None:
         """A partition that was refused; None where there is none."""
-        return next((p for _, partitions in self.topics for p in partitions if p.error_code), None)
+        for _, partitions in self.topics:
+            for partition in partitions:
+                if partition.error_code:
+                    return partition
+        return None
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +85,6 @@ class ProducedBatch:
     header: BatchHeader
     batch: bytes | memoryview
     deadline_s: float
-    acks: int
     transactional_id: str = ""
     begins: bool = False
 
@@ -84,6 +92,11 @@ class ProducedBatch:
     def partition(self) -> int:
         """The partition that it is for."""
         return self.outcome.index
+
+    @property
+    def acks(self) -> int:
+        """Which answer its client waits for: 0, 1 or -1 (all)."""
+        return self.request.acks
 
     @property
     def sequence(self) -> tuple[int, int, int]:

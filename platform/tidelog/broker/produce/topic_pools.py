@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
+from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
@@ -45,9 +46,10 @@ class TopicPools:
         self._stale: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._races_cost = isinstance(context.lake.storage, Distant)
-        # The cluster's epoch, and since when it is known.
-        self._epoch = -1
+        # The cluster as it was last seen, since when its epoch is known, and whether it takes whatever comes.
+        self._view: ClusterView | None = None
         self._epoch_s = 0.0
+        self._takes_all = False
 
     def add(self, unit: ProducedBatch, now_s: float) -> None:
         """Hand a unit to its topic's pool, behind all that came before it."""
@@ -82,12 +84,16 @@ class TopicPools:
         if not isinstance(unit.topic, str) and unit.is_refused(pool.followed.name):
             return
         view = self._context.cluster()
-        if view.epoch != self._epoch:
-            self._epoch, self._epoch_s = view.epoch, now_s
-        age_s = now_s - self._epoch_s
-        leader = better_leader(
-            view, pool.uuid, unit.partition, unit.request.rack, races_cost=self._races_cost, epoch_age_s=age_s
-        )
+        if view is not self._view:
+            if self._view is None or view.epoch != self._view.epoch:
+                self._epoch_s = now_s
+            self._view, self._takes_all = view, view.serves and not self._races_cost
+        leader = None
+        if not self._takes_all:
+            age_s = now_s - self._epoch_s
+            leader = better_leader(
+                view, pool.uuid, unit.partition, unit.request.rack, races_cost=self._races_cost, epoch_age_s=age_s
+            )
         if leader is None:
             pool.add(unit, now_s)
         else:

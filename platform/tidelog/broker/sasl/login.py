@@ -84,6 +84,12 @@ class ConnectionLogin:
         """Whether the client has logged in."""
         return self._session is not None
 
+    @property
+    def is_valid(self) -> bool:
+        """Whether the client has logged in and need not do so again yet."""
+        session = self._session
+        return session is not None and (session.ends_s is None or self._logins.clock.elapsed_s() < session.ends_s)
+
     def header_of(self, frame: memoryview) -> Header:
         """The header of a frame that has come, or that there is none: as `frames.header_of`."""
         if self._session is None and self._raw:
@@ -104,7 +110,7 @@ class ConnectionLogin:
             if key is ApiKey.API_VERSIONS and self._exchange is None:
                 return otherwise
             raise IllegalSaslStateError(f"it sent {key.name} before it had logged in")
-        if session.ends_s is not None and self._logins.clock.elapsed_s() >= session.ends_s:
+        if not self.is_valid:
             raise LoginClosedError(f"the session of {session.principal!r} is over, and it did not log in again")
         return otherwise
 

@@ -6,18 +6,20 @@ exception: all that a client has sent go into the next entry together, and are a
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Protocol, cast
 
 from tidelog.broker.access.throttling import ThrottledRequest, Throttling
-from tidelog.broker.base.calls import Handlers, Peer
-from tidelog.broker.base.meter import NOT_OFFERED, BrokerMeter
+from tidelog.broker.base.calls import Call, Encoded, Handlers, Peer, ShortWay
+from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds
 from tidelog.broker.sasl.login import ConnectionLogin
 from tidelog.broker.server.answering import Answering, LargeRequests, Pieces
 from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.connection_lines import ConnectionLines
+from tidelog.broker.server.received import Received, log_failure, request_id
 from tidelog.broker.server.receiving import FrameReceiver, has_gone
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import decode
@@ -31,7 +33,7 @@ from tidelog.broker.wire.errors import (
 from tidelog.broker.wire.frames import LOGIN_MAX, Header, framed, header_of
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
-from tidelog.log.base.request_ids import REQUEST, RequestId
+from tidelog.log.base.request_ids import REQUEST
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +41,8 @@ logger = logging.getLogger(__name__)
 MOST_WAITING = 64
 # A client that takes nothing of its answers for so long is dropped, where no fetch begins because of them.
 HELD_UP_S = 5.0
+# Answers up to this size are written in one piece, which costs less than several.
+_FEW_BYTES = 16 * 1024
 # Why a connection is closed that is not let in.
 TOO_MANY = "its address is over its connection_creation_rate"
 # Requests that wait for others: they end with their connection. All others are executed, as acks=0 needs.
@@ -48,7 +52,9 @@ _ANSWER_ANY_VERSION = frozenset({ApiKey.API_VERSIONS, ApiKey.PRODUCE})
 
 
 class Server(Protocol):
-    """What a connection needs of its broker. `requests`, `answers`: what all connections hold of its memory.
+    """What a connection needs of its broker. `short`: the handlers that have a short way.
+
+    `requests`, `answers`: what all connections hold of its memory.
 
     `scratch`: as `FrameReceiver` has it, of the broker's loop. `large`: where large requests have their turn.
 
@@ -56,6 +62,7 @@ class Server(Protocol):
     """
 
     handlers: Handlers
+    short: Mapping[ApiKey, ShortWay]
     login: Callable[[str, Callable[[str], None]], ConnectionLogin | None]
     clock: Clock
     bounds: Bounds
@@ -72,20 +79,6 @@ class Server(Protocol):
 
     def closed(self, connection: "ClientConnection") -> None:
         """It is gone."""
-
-
-class _Received:
-    """A request from its arrival until its answer is written. Times in seconds of the elapsed clock."""
-
-    __slots__ = ("began_s", "came_s", "ended_s", "frame", "header", "size", "task", "throttled")
-
-    def __init__(self, header: Header, frame: memoryview, came_s: float) -> None:
-        self.header = header
-        self.frame = frame
-        self.size = len(frame)
-        self.came_s = self.began_s = self.ended_s = came_s
-        self.task: asyncio.Task[Pieces] | None = None
-        self.throttled: ThrottledRequest | None = None  # where quotas are set
 
 
 class ClientConnection(asyncio.BufferedProtocol):
@@ -108,6 +101,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         "_server",
         "_sizes",
         "_taken_s",
+        "_tasks",
         "_transport",
         "_unsent",
         "_waiting",
@@ -125,7 +119,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._login = server.login(listener, self._logged_in)
         if self._login is not None:
             self._frames.bound(self._login.most_bytes, LOGIN_MAX)
-        self._waiting: list[_Received] = []
+        self._waiting: list[Received] = []
+        self._tasks = 0  # requests whose task is not done
         self._sizes = 0  # bytes of those that wait
         self._held = 0  # bytes in the broker's budget of requests
         self._paused = False
@@ -152,7 +147,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if refused:
             self._server.lines.say("refused", self.peer, refused, logging.WARNING)
             self._transport.abort()
-        elif wait_s := self._counted_wait_s():
+        elif wait_s := self._server.throttling.connection(self.peer.host):
             self._keep_out(self._transport, wait_s)
         elif self._server.requests.is_full:
             self.wait_for_room()
@@ -172,7 +167,7 @@ class ClientConnection(asyncio.BufferedProtocol):
                 waiting.task.cancel()
         self._frames.drop()
         # Requests that are executed all the same hold their memory until then.
-        self._waiting = [waiting for waiting in self._waiting if waiting.task is not None and not waiting.task.done()]
+        self._waiting = [waiting for waiting in self._waiting if waiting.has_begun and not waiting.is_done]
         self._sizes = sum(waiting.size for waiting in self._waiting)
         self._account()
         self._server.closed(self)
@@ -187,7 +182,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         try:
             for frame in self._frames.received(nbytes):
                 header = header_of(frame) if self._login is None else self._login.header_of(frame)
-                self._waiting.append(_Received(header, frame, self.heard_s))
+                self._waiting.append(Received(header, frame, self.heard_s))
                 self._sizes += len(frame)
                 if len(self._waiting) > MOST_WAITING and self._login is not None and not self._login.is_done:
                     raise MalformedRequestError(f"it sent more than {MOST_WAITING} requests before it had logged in")
@@ -284,10 +279,6 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     # --- quotas --------------------------------------------------------------------------------------------
 
-    def _counted_wait_s(self) -> float:
-        """Count the connection; for how long its address has to wait, 0 for not at all."""
-        return self._server.throttling.connection(self.peer.host)
-
     def _keep_out(self, transport: asyncio.Transport, wait_s: float) -> None:
         """Read nothing of a client whose address opens connections too quickly, and close it in a while."""
         self._server.meter.connections_refused += 1
@@ -334,12 +325,12 @@ class ClientConnection(asyncio.BufferedProtocol):
         answered = False
         while self._waiting and self._may_write:
             first = self._waiting[0]
-            if first.task is None or not first.task.done():
+            if not first.is_done:
                 break
             del self._waiting[0]
             self._sizes -= first.size
             answered = True
-            if not self._write(transport, first, first.task):
+            if not self._write(transport, first):
                 return
             if first.throttled is not None:
                 self._mute(first.throttled.until_s)
@@ -349,7 +340,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             key = waiting.header.key
             if self._muted is not None and key is not ApiKey.PRODUCE and not self._draining:
                 break
-            if waiting.task is None and (at == 0 or key is ApiKey.PRODUCE):
+            if not waiting.has_begun and (at == 0 or key is ApiKey.PRODUCE):
                 if key is ApiKey.FETCH and self._server.answers.is_full:
                     self._server.answers.wait(self._advance)
                     break
@@ -374,7 +365,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._paused = pause
             (transport.pause_reading if pause else transport.resume_reading)()
 
-    def _begin(self, waiting: _Received) -> None:
+    def _begin(self, waiting: Received) -> None:
         waiting.began_s = self._server.clock.elapsed_s()
         header = waiting.header
         throttled = None
@@ -385,29 +376,73 @@ class ClientConnection(asyncio.BufferedProtocol):
         waiting.throttled = throttled
         if throttled is not None:
             self._mute(throttled.until_s)
-        waiting.task = self._loop.create_task(self._answer(header, waiting.frame, waiting.came_s, throttled))
-        waiting.frame = memoryview(b"")
+        frame, waiting.frame, waiting.has_begun = waiting.frame, memoryview(b""), True
+        if throttled is None and not self._tasks and self._begin_shortly(waiting, frame):
+            return
+        self._tasks += 1
+        waiting.task = self._loop.create_task(self._answer(header, frame, waiting.came_s, throttled))
 
         def ended(task: "asyncio.Task[Pieces]") -> None:
-            waiting.ended_s = self._server.clock.elapsed_s()
-            self._advance() if self._transport is not None else self._ended_alone(waiting, task)
+            self._tasks -= 1
+            waiting.error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            if waiting.error is None:
+                waiting.pieces = task.result()
+            self._ended(waiting)
 
         waiting.task.add_done_callback(ended)
 
-    def _ended_alone(self, waiting: _Received, task: "asyncio.Task[Pieces]") -> None:
-        """A request has ended whose client is gone."""
+    def _begin_shortly(self, waiting: Received, frame: memoryview) -> bool:
+        """Begin a request without a task, where that can be; requests of tasks are not overtaken."""
+        header = waiting.header
+        short = self._server.short.get(header.key)
+        if short is None or not header.is_offered or (self._login is not None and not self._login.is_valid):
+            return False
+        call = Call(header.key, header.version, header.client_id, frame[header.end :], self.peer, waiting.came_s)
+        token = REQUEST.set(request_id(self.peer, header))
+        try:
+            waiting.reply = short.begin(call, partial(self._loop.call_soon, self._ended_shortly, waiting))
+        except Exception as e:
+            waiting.error = e
+            self._loop.call_soon(self._ended, waiting)
+            return True
+        finally:
+            REQUEST.reset(token)
+        return waiting.reply is not None
+
+    def _ended_shortly(self, waiting: Received) -> None:
+        header, reply = waiting.header, waiting.reply
+        if reply is None:  # its beginning has failed
+            return
+        try:
+            answer = reply()
+            if isinstance(answer, Encoded):
+                waiting.pieces = answer.pieces
+                errors = self._server.meter.api(header.key.name).errors
+                for code, count in answer.errors.items():
+                    errors[code] += count
+        except Exception as e:
+            waiting.error = e
+        waiting.reply = None
+        self._ended(waiting)
+
+    def _ended(self, waiting: Received) -> None:
+        """A request is through."""
+        waiting.is_done, waiting.ended_s = True, self._server.clock.elapsed_s()
+        if self._transport is not None:
+            self._advance()
+            return
         if waiting in self._waiting:
             self._waiting.remove(waiting)
             self._sizes -= waiting.size
             self._account()
-        error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, ClosedConnectionError):
-            self._log_failure(waiting.header, error)
+        error = waiting.error
+        if error is not None and not isinstance(error, ClosedConnectionError | asyncio.CancelledError):
+            log_failure(self.peer, waiting.header, error)
 
     async def _answer(
         self, header: Header, frame: memoryview, came_s: float, throttled: ThrottledRequest | None
     ) -> Pieces:
-        REQUEST.set(self._request_id(header))
+        REQUEST.set(request_id(self.peer, header))
         handler = self._server.handlers.get(header.key)
         if self._login is not None:
             handler = self._login.handler(header.key, handler)
@@ -438,10 +473,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         del payload
         return await answering.answer(handler, body, errors)
 
-    def _write(self, transport: asyncio.Transport, waiting: _Received, task: "asyncio.Task[Pieces]") -> bool:
+    def _write(self, transport: asyncio.Transport, waiting: Received) -> bool:
         """Write an answer; False when the connection is closed instead."""
-        header = waiting.header
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        header, error = waiting.header, waiting.error
         if error is not None:
             code = error.kafka_code if isinstance(error, TidelogError) else UNKNOWN_SERVER_ERROR
             self._server.meter.api(header.key.name).errors[code] += 1
@@ -450,41 +484,16 @@ class ClientConnection(asyncio.BufferedProtocol):
             elif isinstance(error, asyncio.CancelledError):
                 self.close("its request was given up")
             else:
-                self._log_failure(header, error)
+                log_failure(self.peer, header, error)
                 self.close(f"its request {header.key.name} failed")
             return False
-        body = task.result()
         size = 0
-        if body is not None:
-            pieces = framed(header, body)
+        if waiting.pieces is not None:
+            pieces = framed(header, waiting.pieces)
             size = sum(map(len, pieces))
-            transport.writelines(pieces)
-        self._count(waiting, size)
+            transport.writelines(pieces if size > _FEW_BYTES else (b"".join(pieces),))
+        waiting.count(self._server.meter.api(header.key.name), size, self._server.clock.elapsed_s())
         if self._login is not None and self._login.ended:
             self._refuse(self._login.ended)
             return False
         return True
-
-    def _count(self, waiting: _Received, size: int) -> None:
-        """Count a request that is answered."""
-        meter, now_s = self._server.meter.api(waiting.header.key.name), self._server.clock.elapsed_s()
-        # Anyone may ask ApiVersions of any version: those that are not offered count as one.
-        meter.requests[waiting.header.version if waiting.header.is_offered else NOT_OFFERED] += 1
-        meter.bytes_in += waiting.size
-        meter.bytes_out += size
-        meter.queued.add(waiting.began_s - waiting.came_s, now_s)
-        meter.handled.add(waiting.ended_s - waiting.began_s, now_s)
-        meter.total.add(now_s - waiting.came_s, now_s)
-
-    def _request_id(self, header: Header) -> RequestId:
-        return RequestId(self.peer.host, self.peer.port, header.client_id, header.correlation_id)
-
-    def _log_failure(self, header: Header, error: BaseException) -> None:
-        logger.error(
-            "Request failed: %s version=%d client=%r: a mistake in tidelog, please report it.",
-            header.key.name,
-            header.version,
-            header.client_id,
-            exc_info=error,
-            extra={"request": self._request_id(header)},
-        )

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from tidelog.broker.access.throttling import Throttling
-from tidelog.broker.base.calls import Handlers, Peer
+from tidelog.broker.base.calls import Handlers, Peer, ShortWay
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds
 from tidelog.broker.sasl.login import ConnectionLogin
@@ -17,6 +17,7 @@ from tidelog.broker.server.connection import ClientConnection
 from tidelog.broker.server.connection_lines import ConnectionLines
 from tidelog.broker.server.receiving import READ_AT_ONCE
 from tidelog.broker.server.tls_handshake import TlsHandshake
+from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.base.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,8 @@ class Connections:
         at_disconnect: Sequence[Callable[[Peer], None]] = (),
     ) -> None:
         self.handlers = handlers
+        ways: Mapping[ApiKey, object] = handlers
+        self.short: Mapping[ApiKey, ShortWay] = {key: way for key, way in ways.items() if isinstance(way, ShortWay)}
         self.login = login
         self.large = large or LargeRequests()
         self._at_disconnect = at_disconnect

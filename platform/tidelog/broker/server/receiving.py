@@ -2,7 +2,7 @@
 
 import asyncio
 import select
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tidelog.broker.wire.frames import LENGTH, REQUEST_MAX, size_of
@@ -55,16 +55,20 @@ class FrameReceiver:
             frame = self._frame = larger
         return memoryview(frame)[self._filled :]
 
-    def received(self, count: int) -> Iterator[memoryview]:
+    def received(self, count: int) -> Iterable[memoryview]:
         """The frames that are whole, now that `count` bytes have come. Raises `MalformedRequestError`."""
         frame = self._frame
         if frame is None:
-            yield from self._cut(self._scratch[:count])
-            return
+            if not self._start and count > LENGTH.size:
+                (size,) = LENGTH.unpack_from(self._scratch)
+                if size == count - LENGTH.size and size <= self._most_bytes:  # one frame, as most are
+                    return (memoryview(bytes(self._scratch[LENGTH.size : count])),)
+            return self._cut(self._scratch[:count])
         self._filled += count
-        if self._filled == self._size:
-            self._frame = None
-            yield memoryview(frame).toreadonly()  # as the codec demands
+        if self._filled < self._size:
+            return ()
+        self._frame = None
+        return (memoryview(frame).toreadonly(),)  # as the codec demands
 
     def drop(self) -> None:
         """Drop what has come in part."""

@@ -6,6 +6,7 @@ Source: `ApiKeys` and the message definitions of Kafka 4.2.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 
@@ -150,6 +151,8 @@ OFFERED: Final[Mapping[ApiKey, Versions]] = {
 BETWEEN_BROKERS: Final[Mapping[ApiKey, Versions]] = {ApiKey.HAND_OVER: _versions(0, 0)}
 
 
+# Versions are what clients ask for: no more of them are remembered.
+@lru_cache(1024)
 def is_offered(key: ApiKey, version: int) -> bool:
     """Whether a broker takes requests of this version, of clients or of other brokers."""
     return version in (BETWEEN_BROKERS.get(key) or OFFERED[key])

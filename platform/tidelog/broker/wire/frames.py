@@ -22,6 +22,7 @@ LOGIN_MAX: Final = "sasl.server.max.receive.size"
 _MOST_TAGS: Final = 64
 _HEADER: Final = struct.Struct(">hhih")
 _ANSWER: Final = struct.Struct(">ii")
+_KEYS: Final = {int(key): key for key in ApiKey}
 # How other protocols' first messages begin.
 _STRANGERS: Final = (
     (b"\x16\x03", "TLS"),
@@ -30,7 +31,7 @@ _STRANGERS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Header:
     """A request's header. `end`: where its body begins in the frame.
 
@@ -79,13 +80,13 @@ def header_of(frame: memoryview) -> Header:
     end = _HEADER.size + max(length, 0)
     if end > len(frame):
         raise MalformedRequestError(f"A request's client id has {length} bytes, its frame {len(frame)}.")
+    key = _KEYS.get(number)
+    if key is None:
+        raise UnsupportedVersionError(f"The API {number} is not offered.")
     try:
-        key = ApiKey(number)
         client_id = None if length < 0 else str(frame[_HEADER.size : end], "utf-8")
     except UnicodeDecodeError as e:
         raise MalformedRequestError("A request's client id is not UTF-8.") from e
-    except ValueError as e:
-        raise UnsupportedVersionError(f"The API {number} is not offered.") from e
     if is_offered(key, version) and is_flexible(key, version):
         end = _after_tags(frame, end)
     return Header(key, version, correlation_id, client_id, end)
@@ -104,6 +105,8 @@ def framed(header: Header, body: Sequence[bytes | memoryview]) -> list[bytes | m
 
 def _after_tags(frame: memoryview, at: int) -> int:
     """Where the tagged fields that begin here end. No request header has one that is known: they are passed over."""
+    if at < len(frame) and not frame[at]:
+        return at + 1
     count, at = _uvarint(frame, at)
     if count > _MOST_TAGS:
         raise MalformedRequestError(f"A request's header claims {count} tagged fields.")
