@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from tidelog.log.base.errors import CorruptLogError, ForeignEntryError, ObjectNotFoundError
 from tidelog.log.base.parquet_checksums import open_parquet
-from tidelog.log.checkpoints.rows import MARK
+from tidelog.log.checkpoints.rows import MARK, read_kinds
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Action, Add, Txn, decode_entry, parse_add, parse_metadata, parse_protocol
 from tidelog.log.state.add_columns import AddColumns, CheckpointActions
@@ -23,6 +23,8 @@ from tidelog.log.storage.port import ObjectInfo, Storage
 # The rows that make up state, as many as are decoded at once: a large checkpoint is never in memory as a whole.
 _KINDS = ("txn", "add", "metaData", "protocol")
 _BATCH_ROWS = 32_768
+# Of numbers that 64 bits hold, whatever their digits are.
+_MOST_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> Ch
     for name in checkpoint.files:
         path = f"{folder}/{layout.LOG_FOLDER}/{name}"
         with _opened(storage, path, checkpoint.version) as file:
-            parts.append(_actions(file.iter_batches(_BATCH_ROWS, columns=list(_KINDS))))
+            parts.append(_actions(read_kinds(file, _KINDS, _BATCH_ROWS)))
             own = MARK in (file.schema_arrow.metadata or {})
         if not own and is_foreign(storage, folder, checkpoint.version):
             raise ForeignEntryError(
@@ -165,7 +167,7 @@ def _actions(batches: Iterable[pa.RecordBatch]) -> CheckpointActions:
     kept: dict[str, list[pa.StructArray]] = {kind: [] for kind in _KINDS}
     producers: list[ProducerColumns] = []
     for batch in batches:
-        for kind in _KINDS:  # one that is missing is an error: this is another kind of file
+        for kind in batch.schema.names:
             rows = batch.column(kind)
             if rows.null_count == len(rows):
                 continue
@@ -233,7 +235,7 @@ def _add_columns(rows: pa.StructArray) -> AddColumns | None:
     texts.append(_lookup(rows, "tags", layout.END_TAG))
     numbers = [rows.field(name) for name in ("size", "modificationTime")]
     whole = all(column.null_count == 0 for column in (rows.field("path"), rows.field("dataChange"), *numbers))
-    if not whole or not all(_are_numbers(column) for column in texts):
+    if not whole or not all(are_numbers(column) for column in texts):
         return None
     partition, base, end = (column.cast(pa.int64()).to_numpy() for column in texts)
     size, modified = (column.cast(pa.int64()).to_numpy() for column in numbers)
@@ -242,11 +244,19 @@ def _add_columns(rows: pa.StructArray) -> AddColumns | None:
     )
 
 
-def _are_numbers(texts: pa.Array) -> bool:
-    """Whether `partition_value` takes each of them for a number, of a size that 64 bits hold."""
+def are_numbers(texts: pa.Array) -> bool:
+    """Whether `partition_value` takes each of these texts for a number, of a size that 64 bits hold.
+
+    By their bytes: a regular expression takes fifteen times as long.
+    """
     if texts.null_count:
         return False
-    return bool(pc.all(pc.match_substring_regex(texts, "^[0-9]{1,18}$"), min_count=0).as_py())
+    texts = texts.cast(pa.large_string())
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    lengths = np.diff(ends)
+    digits = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]] - np.uint8(ord("0"))
+    return bool(np.all((lengths >= 1) & (lengths <= _MOST_DIGITS)) and np.all(digits < 10))
 
 
 def _adds(rows: pa.StructArray) -> list[Add]:

@@ -1,5 +1,6 @@
 """Finding and reading checkpoints: stale, missing, broken, of another topic."""
 
+import re
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -17,6 +18,7 @@ from support.logs import FakeClock, memory_lake, open_lake, put_checkpoint, read
 from tidelog.log.base.errors import CorruptLogError, NotATopicError
 from tidelog.log.checkpoints.reading import (
     Checkpoint,
+    are_numbers,
     checkpoints_from,
     map_values,
     newest_checkpoint_version,
@@ -252,6 +254,34 @@ def test_segments_of_a_checkpoint_stay_columns_until_they_are_asked_for() -> Non
     assert actions.adds is not None
     assert len(actions.adds) == 10
     assert isinstance(open_lake(storage, clock).topic("t").state().live(0), LazyList)
+
+
+@pytest.mark.parametrize("group_rows", [1, 3, 100])
+@pytest.mark.parametrize("statistics", [True, False, ["txn.appId"]])
+def test_a_checkpoint_says_the_same_whatever_its_row_groups_and_statistics(
+    group_rows: int, statistics: bool | list[str]
+) -> None:
+    _, storage, _ = log_with(10)
+    path = f"t/{layout.LOG_FOLDER}/{10:020d}.checkpoint.parquet"
+    table = pq.read_table(pa.BufferReader(storage.get(path)))
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, row_group_size=group_rows, write_statistics=statistics)
+    before = sorted(map(repr, read_checkpoint(storage, "t", Checkpoint(10, (path.rpartition("/")[2],)))))
+    storage.inner.put(path, sink.getvalue().to_pybytes())
+    after = sorted(map(repr, read_checkpoint(storage, "t", Checkpoint(10, (path.rpartition("/")[2],)))))
+    assert len(after) == len(before) > 10
+    assert after == before
+
+
+@given(st.lists(st.one_of(st.from_regex(r"[0-9]{1,18}", fullmatch=True), st.text(max_size=20))), st.integers(0, 3))
+def test_texts_are_taken_for_numbers_by_their_digits_alone(texts: list[str], start: int) -> None:
+    expected = all(re.fullmatch("[0-9]{1,18}", text) for text in texts[start:])
+    assert are_numbers(pa.array(texts, pa.string()).slice(start)) == expected
+
+
+def test_what_is_missing_is_no_number() -> None:
+    assert not are_numbers(pa.array(["1", None]))
+    assert are_numbers(pa.array([], pa.string()))
 
 
 def calls_of(work: Callable[[], object]) -> int:
