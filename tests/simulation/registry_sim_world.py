@@ -12,10 +12,11 @@ from sim_program import UNANSWERED, SimProgram, SimWorld
 from sim_scheduler import Process
 from sim_storage import Trouble
 
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.operations.schemas.deleting import decide_delete_subject
 from tidelog.operations.schemas.fold import RegistryState
 from tidelog.operations.schemas.registering import Registration, decide_register
-from tidelog.operations.schemas.registry_log import SCHEMAS_TOPIC, RegistryLog
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.operations.schemas.settings import decide_config
 from tidelog.retention.maintenance import maintain
 from tidelog.schemas.base.errors import RegistryError
@@ -246,7 +247,7 @@ class _Registry:
         change = {"compatibility": "NONE", "compatibilityGroup": f"g{self._world.number()}"}
         subject = self._world.rng.choice(SHARED)
         with suppress(*UNANSWERED):
-            self._log.decide(lambda state: (None, decide_config(state, subject, change)))
+            self._log.decide(lambda state: decide_config(state, subject, change))
 
     def _look(self) -> None:
         """What any registry had said before the look, it must show; subjects that all share lose nothing."""
@@ -278,5 +279,5 @@ def created(program: Program) -> None:
     """Make the topic, with rules so small that a run of a minute sees compactions and trims."""
     program.lake.create_topic(SCHEMAS_TOPIC, 1, TOPIC_CONFIG)
     log = RegistryLog(program.lake)
-    log.decide(lambda state: (None, decide_config(state, None, {"compatibility": "NONE"})))
-    log.decide(lambda state: (None, decide_config(state, STRICT, {"compatibility": "BACKWARD"})))
+    log.decide(lambda state: decide_config(state, None, {"compatibility": "NONE"}))
+    log.decide(lambda state: decide_config(state, STRICT, {"compatibility": "BACKWARD"}))

@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from tidelog.connect.store.offsets import OffsetState, offset_record
 from tidelog.log.compacted_topic import CompactedTopic, TopicOwner
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.log.lake import Lake
-from tidelog.log.value_schemas import SCHEMAS_TOPIC, SubjectReader
+from tidelog.log.value_schemas import SubjectReader
 from tidelog.operations.connector_configs import ConfigRecord, ConfigState
 from tidelog.operations.connectors import workers_topic
 from tidelog.operations.schemas.records import CONFIG, RegistryRecord

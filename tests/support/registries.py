@@ -52,7 +52,7 @@ class Registry:
         return numbers
 
     def config(self, subject, **change):
-        self.take(decide_config(self.state, subject, change))
+        self.take(decide_config(self.state, subject, change)[1])
 
     def mode(self, subject, mode, **more):
         self.take(decide_mode(self.state, subject, mode, **more))

@@ -41,12 +41,12 @@ class Subjects:
 
     def no_rules(self) -> "Subjects":
         """Any schema is compatible from now on."""
-        self.log.decide(lambda state: (None, decide_config(state, None, {"compatibility": "NONE"})))
+        self.log.decide(lambda state: decide_config(state, None, {"compatibility": "NONE"}))
         return self
 
     def alias(self, subject: str, of: str) -> None:
         """Make one subject another name of another one."""
-        self.log.decide(lambda state: (None, decide_config(state, subject, {"alias": of})))
+        self.log.decide(lambda state: decide_config(state, subject, {"alias": of}))
 
     def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> None:
         """Delete a version, or all of a subject's."""

@@ -9,7 +9,8 @@ import typer
 from tidelog.commands.declare import command, family
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
-from tidelog.registry.modules import REGISTRY_MODULES
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
+from tidelog.operations.schemas.modules import REGISTRY_MODULES
 from tidelog.server.options import HttpServerOptions
 from tidelog.server.process.serving import serve
 
@@ -25,7 +26,7 @@ def start(
     ] = "127.0.0.1:8081",
     topic: Annotated[
         str, typer.Option(metavar="TOPIC", help="The compacted topic of one partition that holds the schemas.")
-    ] = "_schemas",
+    ] = SCHEMAS_TOPIC,
     served: HttpServerOptions,
 ) -> None:
     """Serve a lake's schemas in Confluent's API, until SIGTERM or Ctrl-C. Any number of registries may serve one lake.

@@ -6,7 +6,6 @@ from typing import Any, Final
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.sampler import SERIES, Sampler
 from tidelog.log.delta import layout
-from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.operations.rights import Right
 
 # How often a page asks for what changes, in ms.
@@ -32,7 +31,7 @@ def session(call: ConsoleCall) -> Any:
         "since_ms": console.since_ms,
         "parts": {
             "brokers": layout.CLUSTER_TABLE in folders,
-            "registry": SCHEMAS_TOPIC in folders,
+            "registry": layout.SCHEMAS_TOPIC in folders,
             "connect": any(name.startswith("connect-") for name in folders),
             "mirror": console.lake.follows() is not None,
         },

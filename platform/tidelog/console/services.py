@@ -9,10 +9,14 @@ from tidelog.log.base.errors import TidelogError
 from tidelog.operations.connector_statuses import RunStatus
 from tidelog.operations.connectors import ConnectorDescription, connectors_of
 from tidelog.operations.mirrors import described, read_status
-from tidelog.operations.schemas.fold import RegistryState
-from tidelog.operations.schemas.records import SubjectVersion
+from tidelog.operations.schemas.descriptions import (
+    SubjectDescription,
+    VersionDescription,
+    describe_subjects,
+    describe_versions,
+)
 from tidelog.operations.schemas.registry_log import RegistryLog
-from tidelog.registry.api.rights import ApiRights
+from tidelog.schemas.base.errors import RegistryError
 
 # What is shown of a connector's configuration: the rest may be passwords.
 _SHOWN: Final = ("connector.class", "tasks.max", "topics", "topics.regex", "topic.prefix", "topic")
@@ -55,38 +59,35 @@ class ConsoleRegistry(RegistryLog):
 
 def schemas(call: ConsoleCall) -> Any:
     """The subjects that the client sees, each with its newest version."""
-    rights = ApiRights(call.client)
+    found = call.console.part(ConsoleRegistry).look(lambda state: describe_subjects(state, call.rights.sees_subject))
+    return {"subjects": [_subject_row(subject) for subject in found]}
 
-    def at(state: RegistryState) -> list[dict[str, Any]]:
-        rows = []
-        for subject in state.subjects(":*:"):
-            versions = state.versions(subject) if rights.sees(subject) else []
-            if versions:
-                newest = versions[-1]
-                row = {"subject": subject, "versions": len(versions), "version": newest.version, "id": newest.id}
-                rows.append(row | {"type": newest.schema.kind.value, "at_ms": newest.at_ms})
-        return rows
 
-    return {"subjects": call.console.part(ConsoleRegistry).look(at)}
+def _subject_row(subject: SubjectDescription) -> dict[str, Any]:
+    newest = subject.newest
+    row = {"subject": subject.subject, "versions": subject.versions, "version": newest.version, "id": newest.id}
+    return row | {"type": newest.schema.kind.value, "at_ms": newest.at_ms}
 
 
 def subject(call: ConsoleCall) -> Any:
     """One subject: all its versions, and their texts."""
     name = call.variables["subject"]
-    versions = call.console.part(ConsoleRegistry).look(lambda state: list(state.versions(name)))
-    if not versions or not ApiRights(call.client).sees(name):  # the same for what is there and what is not
+    try:
+        versions = call.console.part(ConsoleRegistry).look(lambda state: describe_versions(state, name))
+    except RegistryError:
+        versions = []
+    if not versions or not call.rights.sees_subject(name):  # the same for what is there and what is not
         raise ConsoleError(404, f"There is no subject '{name}'.")
-    return {"subject": name, "versions": [_version(one) for one in reversed(versions)]}
+    return {"subject": name, "versions": [_version(version) for version in reversed(versions)]}
 
 
-def _version(version: SubjectVersion) -> dict[str, Any]:
-    references = [{"name": r.name, "subject": r.subject, "version": r.version} for r in version.schema.references]
+def _version(version: VersionDescription) -> dict[str, Any]:
     return {
         "version": version.version,
         "id": version.id,
         "type": version.schema.kind.value,
-        "schema": version.schema.text,
-        "references": references,
+        "schema": version.text,
+        "references": [reference.json() for reference in version.references],
         "at_ms": version.at_ms,
     }
 

@@ -24,6 +24,7 @@ from tidelog.log.checkpoints.writing import Checkpointer, write_checkpoint
 from tidelog.log.config.lake_file import Follows, LakeFile
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta import layout
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.contract import Committed
@@ -50,7 +51,7 @@ from tidelog.log.topic import Topic
 from tidelog.log.typed.descriptions import ValuesDescription, describe_values
 from tidelog.log.upkeep.background import Upkeep
 from tidelog.log.upkeep.lake_context import Subjects
-from tidelog.log.value_schemas import SCHEMAS_TOPIC, SubjectReader, require_bytes
+from tidelog.log.value_schemas import SubjectReader, require_bytes
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Fold)

@@ -17,13 +17,13 @@ import orjson
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import InvalidConfigError, OffsetOutOfRangeError, TopicChangedError, UnknownTopicError
 from tidelog.log.config.topics_and_lakes import TopicConfig
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.log.delta.written_schemas import KINDS, WrittenSchema
 from tidelog.log.folds.compacted import CompactedFold
 from tidelog.log.rules.appends import ORDERED_PARTITION
 from tidelog.log.topic import Topic
 from tidelog.schemas.base.references import ReferencedVersion, texts_of
 
-SCHEMAS_TOPIC: Final = "_schemas"
 # How long an answer counts that a subject has no such schema, or which of its is newest. Seconds.
 ANSWERS_COUNT_S: Final = 3.0
 # Questions whose answers are remembered.

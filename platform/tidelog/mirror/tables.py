@@ -2,13 +2,9 @@
 
 import re
 from enum import IntEnum
-from typing import Final
 
 from tidelog.log.delta import layout
 from tidelog.log.rules import names
-
-# The topic in which a registry keeps its schemas unless another one is configured.
-SCHEMAS_TOPIC: Final = "_schemas"
 
 
 class Rank(IntEnum):
@@ -41,7 +37,7 @@ def rank(name: str, wanted: re.Pattern[str] | None = None) -> Rank | None:
         return Rank.GROUPS
     if name == layout.ACCESS_TABLE:
         return Rank.ACCESS
-    if name == SCHEMAS_TOPIC:
+    if name == layout.SCHEMAS_TOPIC:
         return Rank.SCHEMAS
     if names.why_invalid(name) or not (wanted is None or names.is_internal(name) or wanted.fullmatch(name)):
         return None

@@ -9,11 +9,15 @@ Source: "Authorization and ACLs" of Kafka's documentation, `KafkaApis` and `Cont
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Self
+from typing import Final, Self
 
 from tidelog.access.authorizer import AclVerdict, Sender
 from tidelog.access.in_force import AccessInForce
 from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
+from tidelog.operations.schemas.subjects import topic_of
+
+# The argument that names a subject.
+_SUBJECT: Final = "subject"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,8 @@ def _transactional_id(operation: AclOperation) -> Need:
 
 
 def _subject(operation: AclOperation) -> Need:
-    """A subject is asked about by the topic that has its records."""
-    return Need("subject", AclResource.TOPIC, operation)
+    """A subject is asked about by the topic that has its records: what may read or write that may read its schemas."""
+    return Need(_SUBJECT, AclResource.TOPIC, operation)
 
 
 def _cluster(operation: AclOperation) -> Need:
@@ -183,4 +187,5 @@ class Right(Enum):
         """
         ((argument, name),) = named.items() or [("", CLUSTER_NAME)]
         need = self.needs[argument]
-        return AskedRight(need.operation, need.resource, name, need.everywhere)
+        resource = topic_of(name) if argument == _SUBJECT else name
+        return AskedRight(need.operation, need.resource, resource, need.everywhere)

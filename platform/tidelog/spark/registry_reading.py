@@ -13,7 +13,7 @@ from tidelog.log.base.extras import require
 from tidelog.log.lake import Lake
 from tidelog.log.shared import shared_lake
 from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
-from tidelog.registry.modules import REGISTRY_MODULES
+from tidelog.operations.schemas.modules import REGISTRY_MODULES
 from tidelog.schemas.base.errors import SchemaError
 from tidelog.schemas.base.value_schemas import ValueSchema
 from tidelog.schemas.compile import compile_schema

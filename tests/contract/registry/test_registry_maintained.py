@@ -9,8 +9,8 @@ import httpx
 from support.cli_calls import done
 from test_registry_processes import registry_process, tidelog
 
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.log.lake import Lake
-from tidelog.log.value_schemas import SCHEMAS_TOPIC
 
 CONFIG = {
     "cleanup.policy": "compact",

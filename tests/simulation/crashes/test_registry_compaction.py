@@ -6,9 +6,10 @@ import pytest
 from support.crashes import Crash, CrashAt
 from support.logs import memory_lake, open_lake, quiet
 
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.operations.schemas.deleting import decide_delete_subject
 from tidelog.operations.schemas.registering import Registration, decide_register
-from tidelog.operations.schemas.registry_log import SCHEMAS_TOPIC, RegistryLog
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.operations.schemas.settings import decide_config
 from tidelog.retention.maintenance import maintain
 from tidelog.schemas.base.model import Schema
@@ -46,10 +47,10 @@ def filled():
     lake, storage, clock = memory_lake()
     lake.create_topic(SCHEMAS_TOPIC, 1, CONFIG)
     log = RegistryLog(lake)
-    log.decide(lambda state: (None, decide_config(state, None, {"compatibility": "NONE"})))
+    log.decide(lambda state: decide_config(state, None, {"compatibility": "NONE"}))
     for i in range(4):
         register(log, f"s{i % 2}", i + 1)
-        log.decide(lambda state, i=i: (None, decide_config(state, "s0", {"compatibilityGroup": f"g{i}"})))
+        log.decide(lambda state, i=i: decide_config(state, "s0", {"compatibilityGroup": f"g{i}"}))
     for permanent in (False, True):
         log.decide(lambda state, permanent=permanent: decide_delete_subject(state, "s1", permanent=permanent))
     clock.pass_s(10.0)

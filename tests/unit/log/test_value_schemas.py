@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from support.logs import Calls, memory_lake, open_lake
 from support.value_subjects import Subjects, avro_record
 
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.lake import Lake
-from tidelog.log.value_schemas import ANSWERS_COUNT_S, SCHEMAS_TOPIC, SubjectReader, SubjectVersions
+from tidelog.log.value_schemas import ANSWERS_COUNT_S, SubjectReader, SubjectVersions
 from tidelog.schemas.base.errors import RegistryError
 
 A, B, C = avro_record(a="int"), avro_record(a="int", b=["null", "int"]), avro_record(c="string")

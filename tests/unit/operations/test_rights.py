@@ -142,3 +142,18 @@ def test_the_cluster_does_not_count_elsewhere():
     assert not Right.READ_RECORDS.asked(topic="t").verdict(access, ALICE).allowed
     assert Right.LIST_GROUPS.asked(group="g").verdict(access, ALICE).allowed
     assert not Right.DESCRIBE_GROUP.asked(group="g").verdict(access, ALICE).allowed
+
+
+@pytest.mark.parametrize(
+    ("subject", "topic"),
+    [
+        ("orders-value", "orders"),
+        ("orders-key", "orders"),
+        ("orders-value-value", "orders-value"),
+        ("orders", "orders"),
+        ("-value", "-value"),
+        (":.team:orders-key", ":.team:orders"),
+    ],
+)
+def test_a_subject_is_asked_about_as_its_topic(subject, topic):
+    assert Right.READ_SCHEMA.asked(subject=subject) == AskedRight(AclOperation.DESCRIBE, AclResource.TOPIC, topic)

@@ -19,7 +19,6 @@ from tidelog.log.base.errors import AuthenticationError, StorageUnavailableError
 from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api import routing
 from tidelog.registry.api.app import RegistryApp
-from tidelog.registry.api.rights import topic_of
 from tidelog.server.logins import KNOWN_FOR_S, HttpAccess, HttpLogins
 
 INT, LONG = '"int"', '"long"'
@@ -356,21 +355,6 @@ def test_denials_and_failed_log_ins_are_audited(server, caplog):
     )  # fmt: skip
     assert (failed["event"], failed["user"], failed["mechanism"]) == ("not authenticated", "ann", "Basic")
     assert "very-secret" not in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("subject", "topic"),
-    [
-        ("orders-value", "orders"),
-        ("orders-key", "orders"),
-        ("orders-value-value", "orders-value"),
-        ("orders", "orders"),
-        ("-value", "-value"),
-        (":.team:orders-key", ":.team:orders"),
-    ],
-)
-def test_a_subject_is_as_its_topic(subject, topic):
-    assert topic_of(subject) == topic
 
 
 def test_who_registers_without_a_test_may_switch_the_tests_off(server):

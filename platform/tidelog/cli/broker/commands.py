@@ -12,7 +12,7 @@ from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say
 from tidelog.log.base.extras import require
-from tidelog.registry.modules import REGISTRY_MODULES
+from tidelog.operations.schemas.modules import REGISTRY_MODULES
 from tidelog.server.options import HostNames, MetricsAt
 
 brokers = family("Run, list and describe brokers, through which Kafka's own clients use a lake.")

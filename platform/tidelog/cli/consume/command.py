@@ -13,7 +13,7 @@ from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import note
 from tidelog.log.base.extras import require
-from tidelog.registry.modules import REGISTRY_MODULES
+from tidelog.operations.schemas.modules import REGISTRY_MODULES
 from tidelog.server.options import MetricsAt
 from tidelog.server.process.serving import metrics_served
 from tidelog.server.process.stopping import Stop

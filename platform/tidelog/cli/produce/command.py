@@ -16,7 +16,8 @@ from tidelog.commands.options import Session
 from tidelog.commands.terminal import interactive, note, print_json
 from tidelog.commands.views import counted
 from tidelog.log.base.extras import require
-from tidelog.registry.modules import REGISTRY_MODULES
+from tidelog.operations.schemas.modules import REGISTRY_MODULES
+from tidelog.operations.schemas.subjects import subject_of
 from tidelog.server.process.stopping import Stop
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def produce(call: Session, asked: options.ProduceOptions, where: RegistryOptions
         opened = stack.enter_context(call.open_lake())
         if asked.value_as is not None:
             client = stack.enter_context(opened_client(where, opened))
-            subject = asked.value_subject or f"{asked.topic}-value"
+            subject = asked.value_subject or subject_of(asked.topic, "value")
             parse = _encoding(parse, asked.value_as, client, subject, asked.value_type)
         work = Producing(opened, asked, headers, stop)
         if interactive() and "-" in files and not asked.quiet:

@@ -11,7 +11,8 @@ import typer
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
-from tidelog.registry.modules import REGISTRY_MODULES
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
+from tidelog.operations.schemas.modules import REGISTRY_MODULES
 
 if TYPE_CHECKING:
     from tidelog.clients.schema_registry.client import SchemaRegistryClient
@@ -38,7 +39,7 @@ class RegistryOptions:
         ),
     ] = None
     schemas_topic: Annotated[str, typer.Option(metavar="TOPIC", help="The topic of a lake that holds its schemas.")] = (
-        "_schemas"
+        SCHEMAS_TOPIC
     )
 
     def settings(self, lake: "Lake | None") -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from tidelog.cli.serving.config_file import read_config
 from tidelog.cli.serving.configuration import Given, given_by_environment, given_by_file, settings_of
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.log.lake import Lake
-from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.registry.api.serving import RegistryServer
 from tidelog.server.base.listener_settings import TlsSettings, any_authenticates
 from tidelog.server.connections import HttpBounds

@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from tidelog.log.base import keys
 from tidelog.log.base.typed_values import ReadBy, listed, nearest
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 
 # What follows reads values; what it says of wrong ones goes on after the key's name.
 
@@ -116,7 +117,7 @@ class ClientSettings:
 
     http: HttpSettings | None = None
     lake: Any = keys.key("lake", None, _ANY, "the lake that has the schemas, opened or its address")  # noqa: RUF009
-    topic: str = keys.key("topic", "_schemas", _TEXT, "the lake's topic of schemas")
+    topic: str = keys.key("topic", SCHEMAS_TOPIC, _TEXT, "the lake's topic of schemas")
     capacity: int = keys.key("cache.capacity", 1000, ReadBy("1 or more", _capacity), "how much is kept of each kind")
     latest_ttl_s: float | None = keys.key("cache.latest.ttl.sec", None, _SECONDS, "how long a newest version is kept")
 

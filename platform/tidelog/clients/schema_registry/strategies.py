@@ -9,6 +9,7 @@ from tidelog.clients.schema_registry.client import BoundedCache, SchemaRegistryC
 from tidelog.clients.schema_registry.model import SchemaRegistryError
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
+from tidelog.operations.schemas.subjects import subject_of
 
 SubjectName = Callable[[SerializationContext | None, str | None], str]
 
@@ -35,7 +36,7 @@ def topic_subject_name_strategy(ctx: SerializationContext | None, record_name: s
     """The topic's name, and `-key` or `-value`: one schema in a topic. Raises `ValueError` without a context."""
     if ctx is None:
         raise ValueError(_NO_CONTEXT)
-    return f"{ctx.topic}-{ctx.field}"
+    return subject_of(ctx.topic, ctx.field)
 
 
 def record_subject_name_strategy(ctx: SerializationContext | None, record_name: str | None) -> str:  # noqa: ARG001 - the shape

@@ -15,8 +15,8 @@ from tidelog.clients.schema_registry.tokens import Headers, OAuthTokenError, bea
 from tidelog.log.base.backoff import BackoffRule
 from tidelog.log.base.clock import Clock, Ids, SystemClock, SystemIds
 from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.log.lake import Lake
-from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api.calls import ApiCall, SchemaText
 from tidelog.registry.api.guard import answered

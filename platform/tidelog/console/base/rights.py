@@ -34,6 +34,10 @@ class ConsoleRights:
         """Whether the client may know of a topic."""
         return self.client.may(Right.DESCRIBE_TOPIC, topic=name)
 
+    def sees_subject(self, name: str) -> bool:
+        """Whether the client may read a subject of schemas."""
+        return self.client.may(Right.READ_SCHEMA, subject=name)
+
     def sees_group(self, name: str) -> bool:
         """Whether the client may know of a group."""
         return self.client.may(Right.DESCRIBE_GROUP, group=name)

@@ -13,7 +13,7 @@ from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.console.base.console import Console
 from tidelog.log.base.errors import TidelogError
-from tidelog.log.value_schemas import SCHEMAS_TOPIC
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.schemas.base.framing import id_of
 
 FORMATS: Final = ("auto", "text", "json", "hex", "avro", "protobuf")

@@ -23,6 +23,8 @@ TRANSACTIONS_TABLE = "__transaction_state"
 CLUSTER_TABLE = "__cluster"
 # What principals may do, and how much.
 ACCESS_TABLE = "__access"
+# The topic in which a registry keeps its schemas, unless another one is configured.
+SCHEMAS_TOPIC = "_schemas"
 # Of a lake that follows another one: what its mirror keeps there.
 MIRROR_FOLDER = "__mirror"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"

@@ -1,6 +1,7 @@
 """What a registry refuses about subjects, versions and settings, with Confluent's error codes."""
 
-from tidelog.schemas.base.errors import RegistryError
+from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
+from tidelog.schemas.base.errors import RegistryError, schema_too_large
 
 
 def subject_not_found(subject: str) -> RegistryError:
@@ -89,3 +90,10 @@ def invalid_subject(subject: str) -> RegistryError:
 def context_not_empty(context: str) -> RegistryError:
     """A context with subjects can't be deleted."""
     return RegistryError(42211, f"The specified context '{context}' is not empty.")
+
+
+def store_failure(error: TidelogError) -> RegistryError:
+    """What keeps a lake from answering, with the code that a registry has for it."""
+    if isinstance(error, RecordTooLargeError):
+        return schema_too_large(f"Write failed because schema is too large: {error}")
+    return RegistryError(50002 if isinstance(error, OutcomeUnknownError) else 50001, str(error))

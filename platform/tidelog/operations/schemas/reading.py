@@ -1,17 +1,40 @@
-"""Schemas read with what they reference, as a state has it, and the forms in which their texts may be asked for."""
+"""Schemas as they are sent, read with what they reference in a state, and the forms of their texts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from tidelog.operations.schemas.fold import RegistryState
 from tidelog.operations.schemas.subjects import SubjectName
 from tidelog.schemas.avro.parsed import AvroSchema
-from tidelog.schemas.base.errors import RegistryError, SchemaError
-from tidelog.schemas.base.model import Reference, Schema
+from tidelog.schemas.base.errors import RegistryError, SchemaError, malformed, schema_too_large
+from tidelog.schemas.base.model import Reference, RuleSet, Schema, SchemaMetadata
 from tidelog.schemas.base.references import ReferencedVersion, texts_of
-from tidelog.schemas.compatibility import ParsedSchema, parse
+from tidelog.schemas.compatibility import ParsedSchema, kind_of, parse
 from tidelog.schemas.protobuf.parsed import ProtobufSchema
+
+
+def sent_schema(sent: Mapping[str, Any], most_bytes: int) -> Schema:
+    """A schema of the JSON that requests of Confluent's API have. `most_bytes`: that can be stored.
+
+    Raises `RegistryError` 400 where fields are of other types, 42209 for one that is too large.
+    """
+    text = sent.get("schema")
+    if not (text is None or isinstance(text, str)):
+        raise malformed("The field schema must be a text: the schema itself, quoted as a JSON string.")
+    if len(text or "") > most_bytes:  # before it is read, which takes long
+        raise schema_too_large(f"The schema has more than {most_bytes} bytes: it could not be stored.")
+    references = sent.get("references")
+    if not (references is None or isinstance(references, list)):
+        raise malformed("The field references must be a list.")
+    return Schema(
+        text or "",
+        kind_of(sent.get("schemaType")),
+        tuple(Reference.of(one) for one in references or ()),
+        SchemaMetadata.of(sent.get("metadata")),
+        RuleSet.of(sent.get("ruleSet")),
+    )
 
 
 def prepare(state: RegistryState, subject: str, schema: Schema) -> Callable[[], None]:

@@ -65,15 +65,7 @@ class SubjectVersion:
         schema = self.schema
         value: dict[str, Any] = {"subject": self.subject, "version": self.version, "id": self.id}
         value["md5"] = base64.b64encode(schema.digest()).decode()
-        if schema.kind is not SchemaKind.AVRO:
-            value["schemaType"] = schema.kind.value
-        if schema.references:
-            value["references"] = [reference.json() for reference in schema.references]
-        if schema.metadata is not None:
-            value["metadata"] = schema.metadata.json()
-        if schema.rules is not None:
-            value["ruleSet"] = schema.rules.json()
-        value |= {"schema": schema.text, "deleted": self.deleted}
+        value |= {**schema.json(), "schema": schema.text, "deleted": self.deleted}
         return RegistryRecord(SCHEMA, self.subject, self.version, value)
 
 

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tidelog.operations.schemas.descriptions import LATEST, VersionDescription, described, required_version
 from tidelog.operations.schemas.errors import incompatible, not_permitted
 from tidelog.operations.schemas.fold import MOST_NUMBER, RegistryState
 from tidelog.operations.schemas.look_ups import configured, same_version
 from tidelog.operations.schemas.reading import canonical, resolved
 from tidelog.operations.schemas.records import CONTEXT, RegistryRecord, SubjectVersion, tombstone
+from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.operations.schemas.settings import Mode, check_writable, config_of, mode_of
 from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName
 from tidelog.schemas.base.errors import RegistryError, SchemaError
@@ -138,6 +140,41 @@ def _new_version(
     ]
     made = SubjectVersion(wanted.subject, version, number, schema)
     return Registered(made, [*records, made.record()])
+
+
+def register_schema(log: RegistryLog, wanted: Registration, form: str = "") -> VersionDescription:
+    """The version that a schema has, or has now, in a form of `formatted`. Raises as `decide_register` does."""
+    log.prepare(wanted.subject, wanted.schema)
+
+    def rule(state: RegistryState) -> tuple[SubjectVersion, Sequence[RegistryRecord]]:
+        registered = decide_register(state, wanted)
+        return registered.version, registered.records
+
+    version = log.decide(rule)
+    return log.known(lambda state: described(state, version, form))
+
+
+def check_compatibility(
+    state: RegistryState,
+    subject: str,
+    schema: Schema,
+    number: int | None = None,
+    *,
+    normalize: bool = False,
+    deleted: bool = False,
+) -> list[str]:
+    """Why a subject's level refuses a schema: against one version, or, for None, as a registration would be tested.
+
+    The latest one of a subject that has none takes every schema, as in Confluent's CompatibilityResource. `deleted`:
+    also against a softly deleted version. Raises as `required_version` does.
+    """
+    if number is None:
+        versions = state.versions(subject)
+    elif number == LATEST and not state.versions(subject):
+        versions = []
+    else:
+        versions = [required_version(state, subject, number, deleted=deleted)]
+    return why_incompatible(state, subject, schema, versions, normalize=normalize)
 
 
 def why_incompatible(

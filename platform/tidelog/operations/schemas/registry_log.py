@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from tidelog.log.compacted_topic import CompactedTopic, Rows, TopicOwner
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.log.lake import Lake
-from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.operations.schemas.fold import RegistryState
+from tidelog.operations.schemas.reading import prepare
 from tidelog.operations.schemas.records import RegistryRecord, read
+from tidelog.schemas.base.model import Schema
 
 R = TypeVar("R")
 
@@ -48,6 +50,15 @@ class RegistryLog:
         It does not wait for a decision that another thread makes.
         """
         return self._topic.known(lambda fold: at(fold.state))
+
+    def of_id(self, number: int, context: str, at: Callable[[RegistryState], R]) -> R:
+        """The same for what an id names: as `known` where that is known, for it never changes, else as `look`."""
+        there = self.known(lambda state: state.by_id(number, context) is not None)
+        return self.known(at) if there else self.look(at)
+
+    def prepare(self, subject: str, schema: Schema) -> None:
+        """Read a schema ahead of a decision about a subject, or of a look, which then finds it read."""
+        self.known(lambda state: prepare(state, subject, schema))()
 
     def decide(self, rule: Decide[R]) -> R:
         """Append the records that the pure `rule` chooses, and return its response once they survive a power loss.

@@ -1,6 +1,6 @@
 """Settings of subjects, contexts and all: compatibility, modes; where they come from, and how they change."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -14,11 +14,13 @@ from tidelog.operations.schemas.errors import (
 )
 from tidelog.operations.schemas.fold import RegistryState
 from tidelog.operations.schemas.records import CLEAR_SUBJECT, CONFIG, MODE, RegistryRecord, tombstone
-from tidelog.operations.schemas.subjects import GLOBAL_CONTEXT, SubjectName
+from tidelog.operations.schemas.subjects import GLOBAL_CONTEXT, SubjectName, checked
 from tidelog.schemas.base.errors import RegistryError, malformed
 from tidelog.schemas.base.model import RuleSet, SchemaMetadata
 from tidelog.schemas.compatibility import CompatibilityLevel
 
+# The key under which records have the level, which requests name `compatibility`.
+_LEVEL: Final = "compatibilityLevel"
 DEFAULT_LEVEL: Final = CompatibilityLevel.BACKWARD
 _POLICIES: Final = ("STRICT", "LENIENT")
 _FLAGS: Final = ("normalize", "validateFields", "validateNewSchemas", "validateRules")
@@ -56,10 +58,11 @@ def config_of(state: RegistryState, subject: str | None, *, in_scope: bool = Fal
     if in_scope and own is not None and subject is not None:
         for_all = state.configs.get(None) or {}
         found = {**{key: for_all[key] for key in _TAKEN if key in for_all}, **found}
-    level = found.get("compatibilityLevel")
+    level = found.get(_LEVEL)
     if level is None and (in_scope or subject is not None):
-        level = (_scoped(state.configs, None) or {}).get("compatibilityLevel")
-    return {**found, "compatibilityLevel": level or DEFAULT_LEVEL.value}
+        level = (_scoped(state.configs, None) or {}).get(_LEVEL)
+    found = {key: value for key, value in found.items() if key != "subject"}
+    return {**found, _LEVEL: level or DEFAULT_LEVEL.value}
 
 
 def mode_of(state: RegistryState, subject: str | None, *, in_scope: bool = False) -> Mode:
@@ -82,6 +85,23 @@ def _scoped(settings: Mapping[str | None, Any], subject: str | None) -> Any:
     return next((settings[place] for place in places if place in settings), None)
 
 
+def aliased(state: RegistryState, subject: str) -> str:
+    """The subject that one is an alias of, itself where it is none; in its own context unless another is named.
+
+    Raises `RegistryError` 42208 for an alias of what no subject may be called.
+    """
+    alias = (state.configs.get(subject) or {}).get("alias")
+    return checked(SubjectName.of(subject).inside(str(alias)) if alias else subject)
+
+
+def aliases(state: RegistryState) -> Iterator[tuple[str, str]]:
+    """(name, the subject that it is an alias of), sorted."""
+    for name in sorted(one for one in state.configs if one is not None):
+        alias = state.configs[name].get("alias")
+        if alias:
+            yield name, SubjectName.of(name).inside(str(alias))
+
+
 def check_writable(state: RegistryState, subject: str | None) -> None:
     """Raise `RegistryError` 42205 where a mode allows no changes."""
     modes = (mode_of(state, subject, in_scope=True), mode_of(state, None, in_scope=True))
@@ -93,22 +113,32 @@ def check_writable(state: RegistryState, subject: str | None) -> None:
 # --- changes -----------------------------------------------------------------------------------------------
 
 
-def decide_config(state: RegistryState, subject: str | None, change: Mapping[str, Any]) -> list[RegistryRecord]:
-    """Set what a change names; what it gives as null is taken away, all else stays."""
+def decide_config(
+    state: RegistryState, subject: str | None, change: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[RegistryRecord]]:
+    """Set what a change names; what it gives as null is taken away, all else stays. Returns what was set, and records.
+
+    What was set names the level `compatibility`, as requests do.
+    """
     check_writable(state, subject)
     wanted = _checked(change)
     old = {key: value for key, value in (state.configs.get(subject) or {}).items() if key != "subject"}
     new = {key: value for key, value in {**old, **wanted}.items() if value is not None}
-    named = {} if subject is None else {"subject": subject}
-    return [RegistryRecord(CONFIG, subject, value={**named, **new})]
+    config = {**_named(subject), **new}
+    asked = {_LEVEL if key == "compatibility" else key for key in change}
+    made = {"compatibility" if key == _LEVEL else key: value for key, value in config.items() if key in asked}
+    return made, [RegistryRecord(CONFIG, subject, value=config)]
 
 
-def decide_no_config(state: RegistryState, subject: str | None) -> list[RegistryRecord]:
-    """Take a configuration away. Raises `RegistryError` 40401 where a subject has none."""
+def decide_no_config(state: RegistryState, subject: str | None) -> tuple[Mapping[str, Any], list[RegistryRecord]]:
+    """Take a configuration away. Returns the one that counted, and records.
+
+    Raises `RegistryError` 40401 where a subject has none.
+    """
     check_writable(state, subject)
     if subject is not None and subject not in state.configs:
         raise subject_not_found(subject)
-    return [RegistryRecord(CONFIG, subject)]
+    return config_of(state, subject), [RegistryRecord(CONFIG, subject)]
 
 
 def decide_mode(
@@ -131,22 +161,26 @@ def decide_mode(
                 if state.referenced_by(one, version.version, deleted=True):
                     raise reference_exists(one, version.version)
                 records.append(tombstone(one, version.version))
-        named = {} if subject is None else {"subject": subject}
-        records.append(RegistryRecord(CLEAR_SUBJECT, subject, value=named))
-    named = {} if subject is None else {"subject": subject}
-    return [*records, RegistryRecord(MODE, subject, value={**named, "mode": wanted.value})]
+        records.append(RegistryRecord(CLEAR_SUBJECT, subject, value=_named(subject)))
+    return [*records, RegistryRecord(MODE, subject, value={**_named(subject), "mode": wanted.value})]
 
 
-def decide_no_mode(state: RegistryState, subject: str | None, *, recursive: bool = False) -> list[RegistryRecord]:
-    """Take a mode away; `recursive`: also those of a context's subjects. Raises `RegistryError` 40401 without one."""
-    if subject is not None and subject not in state.modes and not recursive:
-        raise subject_not_found(subject)
+def decide_no_mode(
+    state: RegistryState, subject: str | None, *, recursive: bool = False
+) -> tuple[Mode | None, list[RegistryRecord]]:
+    """Take a mode away; `recursive`: also those of a context's subjects. Returns the one that counted, and records.
+
+    Raises `RegistryError` 40401 without one.
+    """
+    there = subject is None or subject in state.modes
+    if not there and not recursive:
+        raise subject_not_found(str(subject))
     records = [RegistryRecord(MODE, subject)]
     context = SubjectName.of(subject or "")
     if recursive and not context.name:
         inside = (one for one in state.modes if one is not None and SubjectName.of(one).context == context.context)
         records += [RegistryRecord(MODE, one) for one in sorted(inside) if SubjectName.of(one).name]
-    return records
+    return mode_of(state, subject) if there else None, records
 
 
 def _subjects(state: RegistryState, subject: str | None, *, deleted: bool) -> list[str]:
@@ -158,6 +192,11 @@ def _subjects(state: RegistryState, subject: str | None, *, deleted: bool) -> li
     return [subject] if state.has(subject, deleted=deleted) else []
 
 
+def _named(subject: str | None) -> dict[str, Any]:
+    """How records of settings name what they are about."""
+    return {} if subject is None else {"subject": subject}
+
+
 def _mode(mode: object) -> Mode:
     if isinstance(mode, str) and mode.upper() in Mode.__members__:
         return Mode[mode.upper()]
@@ -166,12 +205,12 @@ def _mode(mode: object) -> Mode:
 
 def _checked(change: Mapping[str, Any]) -> dict[str, Any]:
     """A change's known keys, in Confluent's spelling. Raises `RegistryError` for values that they don't take."""
-    given = {"compatibilityLevel" if key == "compatibility" else key: value for key, value in change.items()}
+    given = {_LEVEL if key == "compatibility" else key: value for key, value in change.items()}
     found: dict[str, Any] = {}
     for key, value in given.items():
         if value is None:
             found[key] = None
-        elif key == "compatibilityLevel":
+        elif key == _LEVEL:
             found[key] = CompatibilityLevel.of(value).value
         elif key == "compatibilityPolicy":
             if not isinstance(value, str) or value.upper() not in _POLICIES:
@@ -189,5 +228,5 @@ def _checked(change: Mapping[str, Any]) -> dict[str, Any]:
             found[key] = rules and rules.json()
         elif key in (*_FLAGS, *_TEXTS):
             raise malformed(f"The configuration's {key} can't be {value!r}.")
-    known = {"compatibilityLevel", "compatibilityPolicy", *_FLAGS, *_TEXTS, *_METADATA, *_RULES}
+    known = {_LEVEL, "compatibilityPolicy", *_FLAGS, *_TEXTS, *_METADATA, *_RULES}
     return {key: value for key, value in found.items() if key in known}

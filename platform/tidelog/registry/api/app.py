@@ -2,17 +2,19 @@
 
 import json
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final
 
 from starlette.requests import Request
 
-from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
+from tidelog.log.base.errors import OutcomeUnknownError, TidelogError
+from tidelog.operations.schemas.errors import store_failure
 from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api.calls import ApiCall, SchemaText
 from tidelog.registry.api.guard import answered
 from tidelog.registry.api.routing import ROUTES
-from tidelog.schemas.base.errors import RegistryError, schema_too_large
+from tidelog.schemas.base.errors import RegistryError
 from tidelog.server.app import App, HttpRefusal, Refusals
 from tidelog.server.connections import HttpBounds
 from tidelog.server.errors import RequestRefusedError
@@ -38,13 +40,14 @@ def _by_http(error: RequestRefusedError) -> HttpRefusal:
     return _by_code(RegistryError(_CODES.get(error.status, error.status), str(error)))
 
 
-def _too_large(error: RecordTooLargeError) -> HttpRefusal:
-    return _by_code(schema_too_large(f"Write failed because schema is too large: {error}"))
-
-
 def _failed_in_store(error: TidelogError) -> HttpRefusal:
+    refusal = _by_code(store_failure(error))
+    if refusal.status < 500:
+        return refusal
+    if isinstance(error, OutcomeUnknownError):
+        return replace(refusal, message=f"Write to the store timed out: {error}")
     _LOG.warning("A request failed in the store.", exc_info=error)
-    return HttpRefusal(500, f"Error in the store: {error}", 50001)
+    return replace(refusal, message=f"Error in the store: {error}")
 
 
 class RegistryApp(App[ApiCall]):
@@ -56,8 +59,6 @@ class RegistryApp(App[ApiCall]):
     refusals: ClassVar[Refusals] = (
         (RequestRefusedError, _by_http),
         (RegistryError, _by_code),
-        (RecordTooLargeError, _too_large),
-        (OutcomeUnknownError, lambda error: HttpRefusal(500, f"Write to the store timed out: {error}", 50002)),
         (TidelogError, _failed_in_store),
     )
 

@@ -2,29 +2,27 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from tidelog.operations.schemas.errors import invalid_version
-from tidelog.operations.schemas.fold import MOST_NUMBER, RegistryState
-from tidelog.operations.schemas.records import SubjectVersion
+from tidelog.operations.rights import Right
+from tidelog.operations.schemas.descriptions import EVERYWHERE, VersionDescription, page, version_number, whole
+from tidelog.operations.schemas.errors import invalid_subject
+from tidelog.operations.schemas.fold import MOST_NUMBER
+from tidelog.operations.schemas.reading import sent_schema
 from tidelog.operations.schemas.registry_log import RegistryLog
-from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName, checked
-from tidelog.registry.api.rights import ApiRights
-from tidelog.schemas.base.errors import RegistryError, malformed, schema_too_large
-from tidelog.schemas.base.model import Reference, RuleSet, Schema, SchemaMetadata
-from tidelog.schemas.compatibility import kind_of
+from tidelog.operations.schemas.settings import aliased
+from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName, settings_place
+from tidelog.schemas.base.errors import RegistryError, malformed
+from tidelog.schemas.base.model import Schema
+from tidelog.server.logins import RequestSender
 from tidelog.server.routes import HttpCall
 
 T = TypeVar("T")
-LATEST: Final = -1
 # The variable of paths below /contexts/.
 CONTEXT: Final = "in_context"
-# How many schemas one answer has: clients ask for the next ones by `offset` (schema.search.max.limit).
-MOST_SCHEMAS: Final = 1000
 # Of a refused text, in characters.
 _MOST_SHOWN: Final = 100
-_MOST_DIGITS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,31 @@ class SchemaText:
     """An answer that is a text as it stands, not a value of JSON: a schema alone."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRights:
+    """What a client may do to subjects and to the cluster, as `operations/rights.py` has it."""
+
+    client: RequestSender
+
+    @property
+    def bound(self) -> bool:
+        """Whether there is anything that the client may not do."""
+        return self.client.rights is not None
+
+    def sees(self, subject: str) -> bool:
+        """Whether the client may read a subject."""
+        return self.client.may(Right.READ_SCHEMA, subject=subject)
+
+    def require(self, right: Right, subject: str | None = None) -> None:
+        """Raise `RegistryError` 40301 unless the client has the right to a subject, or, for None, to the cluster."""
+        named = {} if subject is None else {"subject": subject}
+        if not self.client.may(right, **named):
+            asked = right.asked(**named)
+            topic = f"topic {asked.name}, as which subject {subject} is asked about"
+            what = "the cluster" if subject is None else topic
+            raise RegistryError(40301, f"User is denied operation {asked.operation.name} on {what}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,45 +84,42 @@ class ApiCall(HttpCall):
         """
         named = self.settings_subject
         if named is None or not SubjectName.of(named).name:
-            raise RegistryError(42208, f"The specified subject '{self.variables['subject']}' is not valid.")
-        return self.aliased(named)
-
-    def aliased(self, named: str) -> str:
-        """The subject that one is an alias of, itself where it is none; in its own context unless another is named."""
+            raise invalid_subject(self.variables["subject"])
         if named not in self._resolved:
             read = self.log.look if self.changes else self.log.known
-            self._resolved[named] = read(lambda state: alias_of(state, named))
+            self._resolved[named] = read(lambda state: aliased(state, named))
         return self._resolved[named]
 
     def stands(self) -> bool:
         """Whether the aliases that the request went by are still the same, as of the last look."""
-        return self.log.known(lambda state: all(alias_of(state, one) == to for one, to in self._resolved.items()))
+        return self.log.known(lambda state: all(aliased(state, one) == to for one, to in self._resolved.items()))
 
     @property
     def settings_subject(self) -> str | None:
         """What settings are about: a subject, a context (`:.context:`), or all (None)."""
         named = self.variables.get("subject")
         if named is None:
-            return None if self.context == DEFAULT_CONTEXT else f":{self.context}:"
-        inside = str(SubjectName(self.context, named)) if not named.startswith(":.") else named
-        subject = SubjectName.of(inside)
-        if not subject.name and named.startswith(":."):
-            return None if subject.context == DEFAULT_CONTEXT else f":{subject.context}:"
-        return checked(inside)
+            return SubjectName(self.context, "").context_settings
+        return settings_place(named, self.context)
+
+    @property
+    def prefix(self) -> str:
+        """What subjects begin with that are asked for: those of all contexts, unless a prefix or the path names one."""
+        everywhere = EVERYWHERE if self.context == DEFAULT_CONTEXT else f":{self.context}:"
+        return self.text("subjectPrefix") or everywhere
 
     def version(self) -> int:
         """The path's version: a number from 1 on, or `LATEST`. Raises `RegistryError` 42202."""
-        text = self.variables["version"]
-        if text in ("latest", "-1"):
-            return LATEST
-        number = _whole(text)
-        if number is None or not 0 < number <= MOST_NUMBER:
-            raise invalid_version(text[:_MOST_SHOWN])
-        return number
+        return version_number(self.variables["version"])
+
+    @property
+    def qualified(self) -> bool:
+        """Whether references are to name their contexts."""
+        return self.text("referenceFormat") == "qualified"
 
     def number(self, name: str) -> int:
         """A number of the path. Raises `RegistryError` 404 for another text, as a path that isn't there."""
-        number = _whole(self.variables[name])
+        number = whole(self.variables[name])
         if number is None:
             raise RegistryError(404, "HTTP 404 Not Found")
         return number
@@ -113,19 +133,14 @@ class ApiCall(HttpCall):
         return (self.query.get(name) or ("",))[0]
 
     def page(self, found: Sequence[T], most: int | None = None) -> list[T]:
-        """The part of a list that `offset` and `limit` ask for: `most` (None: all) unless the limit is from 1 to it."""
-        start, limit = max(0, self._int("offset", 0)), self._int("limit", -1)
-        if most is None and limit <= 0:
-            return list(found[start:])
-        if limit <= 0 or (most is not None and limit > most):
-            limit = most or len(found)
-        return list(found[start : start + limit])
+        """The part of a list that `offset` and `limit` ask for; `most`: as `page` of operations has it."""
+        return page(found, self._int("offset", 0), self._int("limit", -1), most)
 
     def _int(self, name: str, default: int) -> int:
         text = self.text(name)
         if not text:
             return default
-        number = _whole(text)
+        number = whole(text)
         if number is None:
             raise RegistryError(404, f"The parameter {name} must be a number, not '{text[:_MOST_SHOWN]}'.")
         return number
@@ -144,23 +159,8 @@ class ApiCall(HttpCall):
         return value
 
     def schema(self) -> Schema:
-        """The body's schema. Raises `RegistryError` 400 where its fields are of other types."""
-        body = self.json()
-        text = body.get("schema")
-        if not (text is None or isinstance(text, str)):
-            raise malformed("The field schema must be a text: the schema itself, quoted as a JSON string.")
-        if len(text or "") > self.log.most_bytes:  # before it is read, which takes long
-            raise schema_too_large(f"The schema has more than {self.log.most_bytes} bytes: it could not be stored.")
-        references = body.get("references")
-        if not (references is None or isinstance(references, list)):
-            raise malformed("The field references must be a list.")
-        return Schema(
-            text or "",
-            kind_of(body.get("schemaType")),
-            tuple(Reference.of(one) for one in references or ()),
-            SchemaMetadata.of(body.get("metadata")),
-            RuleSet.of(body.get("ruleSet")),
-        )
+        """The body's schema. Raises `RegistryError` as `sent_schema` does."""
+        return sent_schema(self.json(), self.log.most_bytes)
 
     def integer(self, name: str, default: int) -> int:
         """A number of the body, -1 or more. Raises `RegistryError` 400 for another value.
@@ -177,48 +177,18 @@ class ApiCall(HttpCall):
         return value
 
 
-def alias_of(state: RegistryState, named: str) -> str:
-    """The subject that one is an alias of in a state, itself where it is none. Raises `RegistryError` 42208."""
-    alias = (state.configs.get(named) or {}).get("alias")
-    return checked(SubjectName.of(named).inside(str(alias)) if alias else named)
+def schema_json(version: VersionDescription) -> dict[str, Any]:
+    """What answers say of a version's schema."""
+    found = {"guid": version.schema.guid, **version.schema.json(), "schema": version.text}
+    if version.references:
+        found["references"] = [reference.json() for reference in version.references]
+    return found
 
 
-def _whole(text: str) -> int | None:
-    """A whole number, None for another text."""
-    digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
-
-
-def schema_json(
-    schema: Schema, text: str | None = None, references: Sequence[Reference] | None = None
-) -> dict[str, Any]:
-    """What answers say of a schema; the kind only where it isn't Avro. `text`, `references`: instead of its own."""
-    found: dict[str, Any] = {"guid": schema.guid}
-    if schema.kind != "AVRO":
-        found["schemaType"] = schema.kind.value
-    if schema.references:
-        found["references"] = [one.json() for one in references or schema.references]
-    if schema.metadata is not None:
-        found["metadata"] = schema.metadata.json()
-    if schema.rules is not None:
-        found["ruleSet"] = schema.rules.json()
-    return {**found, "schema": schema.text if text is None else text}
-
-
-def version_json(
-    version: SubjectVersion, text: str | None = None, references: Sequence[Reference] | None = None
-) -> dict[str, Any]:
+def version_json(version: VersionDescription) -> dict[str, Any]:
     """What answers say of a version. `ts`: the timestamp of its record."""
     found = {"subject": version.subject, "version": version.version, "id": version.id}
     more: dict[str, Any] = {} if version.at_ms is None else {"ts": version.at_ms}
     if version.deleted:
         more["deleted"] = True
-    return {**found, **schema_json(version.schema, text, references), **more}
-
-
-def asked_references(call: ApiCall, subject: str, schema: Schema) -> Sequence[Reference] | None:
-    """A schema's references as `referenceFormat=qualified` asks for them: with the context of the subject."""
-    named = SubjectName.of(subject)
-    if call.text("referenceFormat") != "qualified" or named.context == DEFAULT_CONTEXT:
-        return None
-    return [replace(one, subject=named.inside(one.subject)) for one in schema.references]
+    return {**found, **schema_json(version), **more}

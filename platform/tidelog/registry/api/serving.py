@@ -4,8 +4,8 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.log.lake import Lake
-from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.operations.metric_families import MetricFamily, MetricRow, counter, gauge, read_rows
 from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api.app import V1, RegistryApp

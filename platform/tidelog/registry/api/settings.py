@@ -5,9 +5,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from tidelog.operations.rights import Right
-from tidelog.operations.schemas.fold import RegistryState
-from tidelog.operations.schemas.reading import prepare
-from tidelog.operations.schemas.registering import why_incompatible
+from tidelog.operations.schemas.registering import check_compatibility
 from tidelog.operations.schemas.settings import (
     config_of,
     decide_config,
@@ -16,40 +14,28 @@ from tidelog.operations.schemas.settings import (
     decide_no_mode,
     mode_of,
 )
-from tidelog.registry.api.calls import LATEST, ApiCall
+from tidelog.registry.api.calls import ApiCall
 from tidelog.registry.api.guard import for_all, of_settings, with_schema
-from tidelog.registry.api.subjects import found_version
 from tidelog.server.routes import Route
 
 
 def check_version(call: ApiCall) -> Any:
-    """POST /compatibility/subjects/{subject}/versions/{version}: against one version.
-
-    The latest one of a subject that has none takes every schema, as in Confluent's CompatibilityResource.
-    """
-    schema, subject, normalize = call.schema(), call.subject, call.flag("normalize")
-    call.log.known(lambda state: prepare(state, subject, schema))()
-
-    def at(state: RegistryState) -> list[str]:
-        first = call.version() == LATEST and not state.versions(subject)
-        versions = [] if first else [found_version(state, call)]
-        return why_incompatible(state, subject, schema, versions, normalize=normalize)
-
-    return _answer(call, call.log.look(at))
+    """POST /compatibility/subjects/{subject}/versions/{version}: against one version."""
+    return _checked(call, call.version())
 
 
 def check_subject(call: ApiCall) -> Any:
     """POST /compatibility/subjects/{subject}/versions: as a registration would be tested."""
-    schema, subject, normalize = call.schema(), call.subject, call.flag("normalize")
-    call.log.known(lambda state: prepare(state, subject, schema))()
-
-    def at(state: RegistryState) -> list[str]:
-        return why_incompatible(state, subject, schema, state.versions(subject), normalize=normalize)
-
-    return _answer(call, call.log.look(at))
+    return _checked(call, None)
 
 
-def _answer(call: ApiCall, messages: list[str]) -> dict[str, Any]:
+def _checked(call: ApiCall, number: int | None) -> dict[str, Any]:
+    schema, subject = call.schema(), call.subject
+    normalize, deleted = call.flag("normalize"), call.flag("deleted")
+    call.log.prepare(subject, schema)
+    messages = call.log.look(
+        lambda state: check_compatibility(state, subject, schema, number, normalize=normalize, deleted=deleted)
+    )
     verbose = {"messages": messages} if call.flag("verbose") else {}
     return {"is_compatible": not messages, **verbose}
 
@@ -57,29 +43,19 @@ def _answer(call: ApiCall, messages: list[str]) -> dict[str, Any]:
 def config(call: ApiCall) -> Any:
     """GET /config, GET /config/{subject}."""
     subject = call.settings_subject
-    found = call.log.look(lambda state: config_of(state, subject, in_scope=call.flag("defaultToGlobal")))
-    return {key: value for key, value in found.items() if key != "subject"}
+    return call.log.look(lambda state: config_of(state, subject, in_scope=call.flag("defaultToGlobal")))
 
 
 def change_config(call: ApiCall) -> Any:
     """PUT /config, PUT /config/{subject}: what was set."""
     subject, change = call.settings_subject, call.json()
-    call.log.decide(lambda state: (None, decide_config(state, subject, change)))
-    found = call.log.known(lambda state: state.configs.get(subject) or {})
-    renamed = {"compatibility" if key == "compatibilityLevel" else key: value for key, value in found.items()}
-    asked = {"compatibility" if key == "compatibilityLevel" else key for key in change}
-    return {key: value for key, value in renamed.items() if key in asked}
+    return call.log.decide(lambda state: decide_config(state, subject, change))
 
 
 def delete_config(call: ApiCall) -> Any:
     """DELETE /config, DELETE /config/{subject}: what counted before."""
     subject = call.settings_subject
-
-    def rule(state: RegistryState) -> Any:
-        old = config_of(state, subject) if subject in state.configs or subject is None else {}
-        return old, decide_no_config(state, subject)
-
-    return {key: value for key, value in call.log.decide(rule).items() if key != "subject"}
+    return call.log.decide(lambda state: decide_no_config(state, subject))
 
 
 def mode(call: ApiCall) -> Any:
@@ -98,13 +74,7 @@ def change_mode(call: ApiCall) -> Any:
 def delete_mode(call: ApiCall) -> Any:
     """DELETE /mode, DELETE /mode/{subject}: what counted before."""
     subject, recursive = call.settings_subject, call.flag("recursive")
-
-    def rule(state: RegistryState) -> Any:
-        there = subject is None or subject in state.modes
-        old = mode_of(state, subject) if there else None
-        return old, decide_no_mode(state, subject, recursive=recursive)
-
-    old = call.log.decide(rule)
+    old = call.log.decide(lambda state: decide_no_mode(state, subject, recursive=recursive))
     return {"mode": None if old is None else old.value}
 
 

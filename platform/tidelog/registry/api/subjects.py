@@ -4,52 +4,45 @@ from typing import Any, Final
 
 from tidelog.operations.rights import Right
 from tidelog.operations.schemas.deleting import decide_delete_subject, decide_delete_version
-from tidelog.operations.schemas.errors import subject_not_found, version_not_found
+from tidelog.operations.schemas.descriptions import (
+    MOST_SCHEMAS,
+    VersionDescription,
+    describe_newest_with,
+    describe_versions,
+    described,
+    ids_that_reference,
+    list_subjects,
+    required_version,
+)
 from tidelog.operations.schemas.fold import RegistryState
 from tidelog.operations.schemas.look_ups import look_up
-from tidelog.operations.schemas.reading import formatted, prepare
-from tidelog.operations.schemas.records import SubjectVersion
-from tidelog.operations.schemas.registering import Registration, decide_register
-from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT
-from tidelog.registry.api.calls import (
-    LATEST,
-    MOST_SCHEMAS,
-    ApiCall,
-    SchemaText,
-    asked_references,
-    version_json,
-)
+from tidelog.operations.schemas.registering import Registration, register_schema
+from tidelog.registry.api.calls import ApiCall, SchemaText, version_json
 from tidelog.registry.api.guard import in_handler, of_subject, registration, with_schema
 from tidelog.server.routes import Route
 
 
 def subjects(call: ApiCall) -> Any:
     """GET /subjects: names, of all contexts unless a prefix or the path names one."""
-    everywhere = ":*:" if call.context == DEFAULT_CONTEXT else f":{call.context}:"
-    prefix, deleted = call.text("subjectPrefix") or everywhere, call.flag("deleted")
-
-    def at(state: RegistryState) -> list[str]:
-        return [one for one in listed(state) if call.rights.sees(one)]
-
-    def listed(state: RegistryState) -> list[str]:
-        if call.flag("deletedOnly"):
-            return [one for one in state.subjects(prefix, deleted=True) if not state.has(one)]
-        return state.subjects(prefix, deleted=deleted)
-
-    return call.page(call.log.look(at))
+    deleted, only = call.flag("deleted"), call.flag("deletedOnly")
+    return call.page(
+        call.log.look(
+            lambda state: list_subjects(state, call.rights.sees, call.prefix, deleted=deleted, deleted_only=only)
+        )
+    )
 
 
 def look_up_schema(call: ApiCall) -> Any:
     """POST /subjects/{subject}: which version a schema is."""
     schema, deleted = call.schema(), call.flag("deleted")
     subject, normalize = call.subject, call.flag("normalize")
-    call.log.known(lambda state: prepare(state, subject, schema))()
+    call.log.prepare(subject, schema)
 
-    def at(state: RegistryState) -> dict[str, Any]:
-        found = look_up(state, subject, schema, normalize=normalize, deleted=deleted)
-        return version_json(found, formatted(state, found.subject, found.schema, call.text("format")))
+    def at(state: RegistryState) -> VersionDescription:
+        version = look_up(state, subject, schema, normalize=normalize, deleted=deleted)
+        return described(state, version, call.text("format"))
 
-    return call.log.look(at)
+    return version_json(call.log.look(at))
 
 
 def delete_subject(call: ApiCall) -> Any:
@@ -60,31 +53,21 @@ def delete_subject(call: ApiCall) -> Any:
 
 def newest_with_metadata(call: ApiCall) -> Any:
     """GET /subjects/{subject}/metadata: the newest version with all of some properties."""
-    subject, deleted = call.subject, call.flag("deleted")
+    subject, deleted, form = call.subject, call.flag("deleted"), call.text("format")
     wanted = dict(zip(call.query.get("key", ()), call.query.get("value", ()), strict=False))
-
-    def at(state: RegistryState) -> dict[str, Any]:
-        versions = state.versions(subject, deleted=deleted)
-        if not versions:
-            raise subject_not_found(subject)
-        for version in reversed(versions):
-            properties = (version.schema.metadata.properties if version.schema.metadata else None) or {}
-            if wanted.items() <= properties.items():
-                return version_json(version, formatted(state, subject, version.schema, call.text("format")))
-        raise version_not_found("with these properties")
-
-    return call.log.look(at)
+    return version_json(
+        call.log.look(lambda state: describe_newest_with(state, subject, wanted, form, deleted=deleted))
+    )
 
 
 def versions(call: ApiCall) -> Any:
     """GET /subjects/{subject}/versions: numbers, oldest first."""
     subject, negative = call.subject, call.flag("deletedAsNegative")
     only = call.flag("deletedOnly") and not negative
-    found = call.log.look(lambda state: state.versions(subject, deleted=only or negative or call.flag("deleted")))
-    if not found:
-        raise subject_not_found(subject)
-    found = [one for one in found if one.deleted or not only]
-    return call.page([-one.version if one.deleted and negative else one.version for one in found])
+    deleted = only or negative or call.flag("deleted")
+    found = call.log.look(lambda state: describe_versions(state, subject, deleted=deleted))
+    listed = [version for version in found if version.deleted or not only]
+    return call.page([-version.version if version.deleted and negative else version.version for version in listed])
 
 
 def register(call: ApiCall) -> Any:
@@ -97,70 +80,46 @@ def register(call: ApiCall) -> Any:
         normalize=call.flag("normalize"),
         force=call.flag("force"),
     )
-
-    call.log.known(lambda state: prepare(state, wanted.subject, wanted.schema))()
-
-    def rule(state: RegistryState) -> Any:
-        found = decide_register(state, wanted)
-        return found.version, found.records
-
-    made = call.log.decide(rule)
-    form = call.text("format")
-    answer = version_json(made, call.log.known(lambda state: formatted(state, made.subject, made.schema, form)))
+    answer = version_json(register_schema(call.log, wanted, call.text("format")))
     del answer["subject"]
     return answer
 
 
 def version(call: ApiCall) -> Any:
     """GET /subjects/{subject}/versions/{version}."""
-
-    def at(state: RegistryState) -> dict[str, Any]:
-        found = found_version(state, call)
-        text = formatted(state, found.subject, found.schema, call.text("format"))
-        return version_json(found, text, asked_references(call, found.subject, found.schema))
-
-    return call.log.look(at)
+    return version_json(_version(call))
 
 
 def version_text(call: ApiCall) -> Any:
     """GET /subjects/{subject}/versions/{version}/schema: the schema alone."""
+    return SchemaText(_version(call).text)
 
-    def at(state: RegistryState) -> str:
-        found = found_version(state, call)
-        return formatted(state, found.subject, found.schema, call.text("format"))
 
-    return SchemaText(call.log.look(at))
+def _version(call: ApiCall) -> VersionDescription:
+    subject, number, deleted = call.subject, call.version(), call.flag("deleted")
+
+    def at(state: RegistryState) -> VersionDescription:
+        version = required_version(state, subject, number, deleted=deleted)
+        return described(state, version, call.text("format"), qualified=call.qualified)
+
+    return call.log.look(at)
 
 
 def referenced_by(call: ApiCall) -> Any:
     """GET /subjects/{subject}/versions/{version}/referencedby: ids of schemas."""
+    subject, number, deleted = call.subject, call.version(), call.flag("deleted")
 
     def at(state: RegistryState) -> list[int]:
-        found = found_version(state, call, deleted=True)
-        return [
-            one.id
-            for one in state.referenced_by(found.subject, found.version, deleted=call.flag("deleted"))
-            if call.rights.sees(one.subject)
-        ]
+        version = required_version(state, subject, number, deleted=True)
+        return ids_that_reference(state, call.rights.sees, version, deleted=deleted)
 
-    return call.page(sorted({*call.log.look(at)}), MOST_SCHEMAS)
+    return call.page(call.log.look(at), MOST_SCHEMAS)
 
 
 def delete_version(call: ApiCall) -> Any:
     """DELETE /subjects/{subject}/versions/{version}: the version's number."""
     subject, number, permanent = call.subject, call.version(), call.flag("permanent")
     return call.log.decide(lambda state: decide_delete_version(state, subject, number, permanent=permanent))
-
-
-def found_version(state: RegistryState, call: ApiCall, *, deleted: bool = False) -> SubjectVersion:
-    """The path's version; `deleted`: also a softly deleted one. Raises `RegistryError` 40401 or 40402 without it."""
-    subject, number, deleted = call.subject, call.version(), deleted or call.flag("deleted")
-    found = state.version(subject, number, deleted=deleted)
-    if found is None:
-        if not state.has(subject, deleted=deleted):
-            raise subject_not_found(subject)
-        raise version_not_found("latest" if number == LATEST else number)
-    return found
 
 
 _DESCRIBE: Final = of_subject(Right.READ_SCHEMA)

@@ -9,7 +9,7 @@ from support.crashes import Crash, CrashAt
 from support.logs import memory_lake, open_lake, quiet
 
 from tidelog.log.base.errors import OutcomeUnknownError, StorageUnavailableError
-from tidelog.log.value_schemas import SCHEMAS_TOPIC
+from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.operations.schemas.deleting import decide_delete_subject
 from tidelog.operations.schemas.registering import Registration, decide_register
 from tidelog.operations.schemas.registry_log import RegistryLog
@@ -224,12 +224,12 @@ def test_records_under_another_registrys_keys_are_taken_away():
     table = pa.table({"key": [foreign], "value": [b'{"compatibilityLevel":"FULL"}']})
     lake.topic(SCHEMAS_TOPIC).append(table)
     assert log.look(lambda state: state.configs) == {None: {"compatibilityLevel": "FULL"}}
-    log.decide(lambda state: (None, decide_no_config(state, None)))
+    log.decide(lambda state: decide_no_config(state, None))
     assert log.look(lambda state: state.configs) == {}
     rows = [row for batch in lake.topic(SCHEMAS_TOPIC).read(0) for row in batch.to_pylist()]
     assert [(row["key"], row["value"]) for row in rows[2:]] == [
         (foreign, None),
         (b'{"keytype":"CONFIG","magic":0}', None),
     ]
-    log.decide(lambda state: (None, decide_config(state, None, {"compatibility": "NONE"})))
+    log.decide(lambda state: decide_config(state, None, {"compatibility": "NONE"}))
     assert lake.topic(SCHEMAS_TOPIC).offsets() == {0: (0, 5)}
