@@ -21,8 +21,6 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"server"}),
     frozenset({"clients", "clients.admin", "mirror"}),
     frozenset({"commands", "broker", "registry"}),
-    # Where it is given a lake, a registry's client asks the registry's own code.
-    frozenset({"clients.schema_registry"}),
     frozenset({"pyspark_tidelog", "jobs", "cli", "spark", "connect", "console"}),
     # The front door: `tidelog` itself, and what users import by a name of its own, such as `tidelog.admin`.
     frozenset({"tidelog", "schema_registry", "streams"}),
@@ -39,10 +37,13 @@ FACES_LIBRARIES = frozenset(
 )
 # Rooms for users alone: what else asks what they ask, asks operations.
 USERS_ROOMS = frozenset({"clients.admin"})
-# Folders that import brokers, and why.
-IMPORT_BROKERS: Mapping[str, str] = {
-    "tidelog.cli.broker": "starts brokers",
-    "tidelog.cli.serving": "reads the settings of brokers, of which servers of HTTP have some",
+# Servers, and the folders outside of them that import them, and why.
+IMPORT_SERVERS: Mapping[str, Mapping[str, str]] = {
+    "broker": {
+        "tidelog.cli.broker": "starts brokers",
+        "tidelog.cli.serving": "reads the settings of brokers, of which servers of HTTP have some",
+    },
+    "registry": {"tidelog.cli.serving": "starts registries"},
 }
 # What commands share, of what each family of them has, and why.
 COMMANDS_SHARE: Mapping[str, str] = {
@@ -89,12 +90,13 @@ def words_of_faces(source: Source) -> Iterator[tuple[int, str]]:
                 yield line, f"operations import {name}: give a plain value, and let the face translate it"
 
 
-def imports_of_brokers(source: Source) -> Iterator[tuple[int, str]]:
-    """Imports of brokers by a folder that is no part of them and has no reason."""
-    if part_of(source.module) != "broker" and source.module.rpartition(".")[0] not in IMPORT_BROKERS:
-        for line, name in imports(source):
-            if part_of(name) == "broker":
-                yield line, f"import of {name}: what others need of it belongs to tidelog.server"
+def imports_of_servers(source: Source) -> Iterator[tuple[int, str]]:
+    """Imports of a server by a folder that is no part of it and has no reason."""
+    folder = source.module.rpartition(".")[0]
+    for line, name in imports(source):
+        server = part_of(name)
+        if server in IMPORT_SERVERS and part_of(source.module) != server and folder not in IMPORT_SERVERS[server]:
+            yield line, f"import of {name}: what others need of it belongs to tidelog.operations or tidelog.server"
 
 
 def imports_of_commands(source: Source) -> Iterator[tuple[int, str]]:

@@ -25,6 +25,7 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/console/sql/confinement.py": "what a process gives up for good, apart from queries",
     "platform/tidelog/log/storage/objects_credentials.py": "how SDKs report missing credentials",
     "platform/tidelog/operations/schemas/merging.py": "what a configuration adds to a schema, apart from versions",
+    "platform/tidelog/registry/api/routing.py": "the table of requests, apart from the application, as in console",
     "platform/tidelog/schemas/json_schema/matching.py": "an algorithm of graphs, without schemas",
     "platform/tidelog/schemas/json_schema/patterns.py": "which engine matches a user's pattern, and for how long",
     "groups/store/pending.py": "which offsets of transactions count, a rule of values",

@@ -137,7 +137,7 @@ def test_compatibility_and_settings(client):
 def test_what_never_changes_is_asked_for_once(client, monkeypatch):
     client.register_schema("a", INT)
     client.get_schema(1)
-    monkeypatch.setattr(client, "_transport", None)
+    monkeypatch.setattr(client, "_registry", None)
     assert client.register_schema("a", INT) == 1
     assert client.get_schema(1) == INT
     client.clear_caches()

@@ -1,7 +1,7 @@
 """A client of schema registries, in the shape of confluent-kafka's SchemaRegistryClient."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -10,10 +10,12 @@ from tidelog.clients.schema_registry.associations import (
     AssociationCreateOrUpdateRequest,
     AssociationResponse,
 )
+from tidelog.clients.schema_registry.http_registry import HttpRegistry, given, paged, path_part
+from tidelog.clients.schema_registry.lake_registry import LakeRegistry
 from tidelog.clients.schema_registry.model import RegisteredSchema, Schema, SchemaVersion
 from tidelog.clients.schema_registry.settings import ClientSettings
-from tidelog.clients.schema_registry.settings_calls import SettingsCalls, flags, path_part
-from tidelog.clients.schema_registry.transports import HttpTransport, LakeTransport, Transport
+from tidelog.clients.schema_registry.settings_calls import SettingsCalls
+from tidelog.clients.schema_registry.transports import HttpTransport
 from tidelog.log.base.clock import Clock, Ids, SystemClock
 from tidelog.log.lake import Lake
 
@@ -36,7 +38,7 @@ class SchemaRegistryClient(SettingsCalls):
         settings = ClientSettings.of(conf)
         self._conf = dict(conf)
         self._clock = clock or SystemClock()
-        self._transport = _transport(settings, self._clock, ids)
+        self._registry = _registry(settings, self._clock, ids)
         self.latest_ttl_s = settings.latest_ttl_s
         self._lock = threading.Lock()
         self._schemas: BoundedCache[Schema] = BoundedCache(settings.capacity, self._lock)
@@ -53,7 +55,7 @@ class SchemaRegistryClient(SettingsCalls):
 
     def close(self) -> None:
         """Give back connections, or the lake where it was opened for this client."""
-        self._transport.close()
+        self._registry.close()
 
     def __enter__(self) -> Self:
         return self
@@ -75,9 +77,7 @@ class SchemaRegistryClient(SettingsCalls):
         key = (subject_name, schema, normalize_schemas)
         known = self._ids.get(key)
         if known is None:
-            path, query = f"/subjects/{path_part(subject_name)}/versions", flags(normalize=normalize_schemas)
-            answer = self._transport.send("POST", path, query, schema.to_dict())
-            known = RegisteredSchema.from_dict({"subject": subject_name, **schema.to_dict(), **answer})
+            known = self._registry.register(subject_name, schema, normalize=normalize_schemas)
             self._ids.keep(key, known)
             self.clear_latest_caches()
         return known
@@ -90,18 +90,17 @@ class SchemaRegistryClient(SettingsCalls):
         reference_format: str | None = None,
     ) -> Schema:
         """The schema of an id. `fmt`: "resolved" or "serialized", as the API has them."""
-        query = _given(subject=subject_name, format=fmt, referenceFormat=reference_format)
-        return self._schema(f"/schemas/ids/{schema_id}", query)
+        key = (schema_id, subject_name, fmt, reference_format)
+        return self._schema(key, lambda: self._registry.schema(schema_id, subject_name, fmt, reference_format))
 
     def get_schema_by_guid(self, guid: str, fmt: str | None = None) -> Schema:
         """The schema of a guid."""
-        return self._schema(f"/schemas/guids/{path_part(guid)}", _given(format=fmt))
+        return self._schema((guid, fmt), lambda: self._registry.schema_of_guid(guid, fmt))
 
-    def _schema(self, path: str, query: dict[str, str]) -> Schema:
-        key = (path, *query.items())
+    def _schema(self, key: tuple[Any, ...], ask: Callable[[], Schema]) -> Schema:
         known = self._schemas.get(key)
         if known is None:
-            known = Schema.from_dict(self._transport.send("GET", path, query))
+            known = ask()
             self._schemas.keep(key, known)
         return known
 
@@ -114,15 +113,11 @@ class SchemaRegistryClient(SettingsCalls):
         deleted: bool = False,
     ) -> RegisteredSchema:
         """The version that a schema has in a subject."""
-        query = flags(normalize=normalize_schemas, deleted=deleted) | _given(format=fmt)
-        return _registered(
-            self._transport.send("POST", f"/subjects/{path_part(subject_name)}", query, schema.to_dict())
-        )
+        return self._registry.look_up(subject_name, schema, fmt, normalize=normalize_schemas, deleted=deleted)
 
     def get_schema_types(self) -> list[str]:
         """The types that the registry takes."""
-        found: list[str] = self._transport.send("GET", "/schemas/types", {})
-        return found
+        return self._registry.types()
 
     # --- subjects and versions -----------------------------------------------------------------------------
 
@@ -135,47 +130,41 @@ class SchemaRegistryClient(SettingsCalls):
         limit: int = -1,
     ) -> list[str]:
         """Subjects, sorted."""
-        query = _given(subjectPrefix=subject_prefix) | flags(deleted=deleted, deletedOnly=deleted_only)
-        found: list[str] = self._transport.send("GET", "/subjects", query | _page(offset, limit))
-        return found
+        return self._registry.subjects(subject_prefix, offset, limit, deleted=deleted, deleted_only=deleted_only)
 
     def get_subjects_by_schema_id(
         self, schema_id: int, subject_name: str | None = None, deleted: bool = False, offset: int = 0, limit: int = -1
     ) -> list[str]:
         """The subjects that have an id's schema."""
-        query = _given(subject=subject_name) | flags(deleted=deleted) | _page(offset, limit)
-        found: list[str] = self._transport.send("GET", f"/schemas/ids/{schema_id}/subjects", query)
-        return found
+        return self._registry.subjects_of_id(schema_id, subject_name, offset, limit, deleted=deleted)
 
     def get_schema_versions(
         self, schema_id: int, subject_name: str | None = None, deleted: bool = False, offset: int = 0, limit: int = -1
     ) -> list[SchemaVersion]:
         """The subjects and versions that have an id's schema."""
-        query = _given(subject=subject_name) | flags(deleted=deleted) | _page(offset, limit)
-        found = self._transport.send("GET", f"/schemas/ids/{schema_id}/versions", query)
-        return [SchemaVersion.from_dict(one) for one in found]
+        return self._registry.versions_of_id(schema_id, subject_name, offset, limit, deleted=deleted)
 
     def get_latest_version(self, subject_name: str, fmt: str | None = None) -> RegisteredSchema:
         """A subject's newest version."""
-        path = f"/subjects/{path_part(subject_name)}/versions/latest"
-        return self._latest(path, _given(format=fmt))
+        return self._latest(
+            (subject_name, fmt), lambda: self._registry.version(subject_name, "latest", fmt, deleted=False)
+        )
 
     def get_latest_with_metadata(
         self, subject_name: str, metadata: Mapping[str, str], deleted: bool = False, fmt: str | None = None
     ) -> RegisteredSchema:
         """A subject's newest version with these properties."""
-        query: dict[str, Any] = _given(format=fmt) | flags(deleted=deleted)
-        if metadata:
-            query |= {"key": [*metadata], "value": [*metadata.values()]}
-        return self._latest(f"/subjects/{path_part(subject_name)}/metadata", query)
+        return self._latest(
+            (subject_name, fmt, tuple(sorted(metadata.items())), deleted),
+            lambda: self._registry.newest_with(subject_name, metadata, fmt, deleted=deleted),
+        )
 
-    def _latest(self, path: str, query: Mapping[str, Any]) -> RegisteredSchema:
+    def _latest(self, key: tuple[Any, ...], ask: Callable[[], RegisteredSchema]) -> RegisteredSchema:
         if self.latest_ttl_s is None:
-            return _registered(self._transport.send("GET", path, query))
-        key, now_s = (path, str(query)), self._clock.elapsed_s()
-        known = self._newest.get(key)
+            return ask()
+        known, now_s = self._newest.get(key), self._clock.elapsed_s()
         if known is None or now_s >= known[0] + self.latest_ttl_s:
-            known = now_s, _registered(self._transport.send("GET", path, query))
+            known = now_s, ask()
             self._newest.keep(key, known)
         return known[1]
 
@@ -183,43 +172,35 @@ class SchemaRegistryClient(SettingsCalls):
         self, subject_name: str, version: int | str = "latest", deleted: bool = False, fmt: str | None = None
     ) -> RegisteredSchema:
         """A version of a subject."""
-        path, query = f"/subjects/{path_part(subject_name)}/versions/{path_part(str(version))}", _given(format=fmt)
-        return _registered(self._transport.send("GET", path, query | flags(deleted=deleted)))
+        return self._registry.version(subject_name, version, fmt, deleted=deleted)
 
     def get_versions(
         self, subject_name: str, deleted: bool = False, deleted_only: bool = False, offset: int = 0, limit: int = -1
     ) -> list[int]:
         """The numbers of a subject's versions, oldest first."""
-        query = flags(deleted=deleted, deletedOnly=deleted_only) | _page(offset, limit)
-        found: list[int] = self._transport.send("GET", f"/subjects/{path_part(subject_name)}/versions", query)
-        return found
+        return self._registry.versions(subject_name, offset, limit, deleted=deleted, deleted_only=deleted_only)
 
     def get_referenced_by(
         self, subject_name: str, version: int | str = "latest", offset: int = 0, limit: int = -1
     ) -> list[int]:
         """Ids of the schemas that reference a version."""
-        path = f"/subjects/{path_part(subject_name)}/versions/{path_part(str(version))}/referencedby"
-        found: list[int] = self._transport.send("GET", path, _page(offset, limit))
-        return found
+        return self._registry.referenced_by(subject_name, version, offset, limit)
 
     def delete_subject(self, subject_name: str, permanent: bool = False) -> list[int]:
         """Delete a subject softly, with `permanent` for good, after a soft delete; the versions that were deleted."""
-        path = f"/subjects/{path_part(subject_name)}"
-        found: list[int] = self._transport.send("DELETE", path, flags(permanent=permanent))
+        found = self._registry.delete_subject(subject_name, permanent=permanent)
         self.clear_caches()
         return found
 
     def delete_version(self, subject_name: str, version: int, permanent: bool = False) -> int:
         """Delete a version softly, with `permanent` for good; its number."""
-        path = f"/subjects/{path_part(subject_name)}/versions/{version}"
-        found: int = self._transport.send("DELETE", path, flags(permanent=permanent))
+        found = self._registry.delete_version(subject_name, version, permanent=permanent)
         self.clear_caches()
         return found
 
     def get_contexts(self, offset: int = 0, limit: int = -1) -> list[str]:
         """The contexts."""
-        found: list[str] = self._transport.send("GET", "/contexts", _page(offset, limit))
-        return found
+        return self._registry.contexts(offset, limit)
 
     def clear_caches(self) -> None:
         """Forget what was asked for once."""
@@ -242,13 +223,13 @@ class SchemaRegistryClient(SettingsCalls):
         limit: int = -1,
     ) -> list[Association]:
         """The associations of a resource, such as a topic. `resource_namespace`: a cluster's id, or "-" for any."""
-        query = {**_given(resourceType=resource_type), **_page(offset, limit), **_types(association_types)}
+        query = {**given(resourceType=resource_type), **paged(offset, limit), **_types(association_types)}
         path = f"/associations/resources/{path_part(resource_namespace)}/{path_part(resource_name)}"
-        return [Association.from_dict(one) for one in self._transport.send("GET", path, query)]
+        return [Association.from_dict(one) for one in self._registry.send("GET", path, query)]
 
     def create_association(self, request: AssociationCreateOrUpdateRequest) -> AssociationResponse:
         """Associate subjects with a resource."""
-        return AssociationResponse.from_dict(self._transport.send("POST", "/associations", {}, request.to_dict()))
+        return AssociationResponse.from_dict(self._registry.send("POST", "/associations", {}, request.to_dict()))
 
     def delete_associations(
         self,
@@ -259,8 +240,8 @@ class SchemaRegistryClient(SettingsCalls):
     ) -> None:
         """Take associations of a resource away."""
         cascade = {"cascadeLifecycle": str(cascade_lifecycle).lower()}
-        query = {**cascade, **_given(resourceType=resource_type), **_types(association_types)}
-        self._transport.send("DELETE", f"/associations/resources/{path_part(resource_id)}", query)
+        query = {**cascade, **given(resourceType=resource_type), **_types(association_types)}
+        self._registry.send("DELETE", f"/associations/resources/{path_part(resource_id)}", query)
 
     @staticmethod
     def new_client(conf: Mapping[str, Any]) -> "SchemaRegistryClient":
@@ -296,30 +277,16 @@ class BoundedCache(Generic[V]):
             self._found.clear()
 
 
-def _transport(settings: ClientSettings, clock: Clock, ids: Ids | None) -> Transport:
+def _registry(settings: ClientSettings, clock: Clock, ids: Ids | None) -> HttpRegistry | LakeRegistry:
     if settings.http is not None:
-        return HttpTransport(settings.http, clock, ids)
+        return HttpRegistry(HttpTransport(settings.http, clock, ids))
     if isinstance(settings.lake, Lake):
-        return LakeTransport(settings.lake, settings.topic)
-    return LakeTransport(Lake(settings.lake), settings.topic, owned=True)
+        return LakeRegistry(settings.lake, settings.topic)
+    return LakeRegistry(Lake(settings.lake), settings.topic, owned=True)
 
 
 def _types(given: Sequence[str] | None) -> dict[str, list[str]]:
     return {"associationType": [*given]} if given else {}
-
-
-def _given(**texts: str | None) -> dict[str, str]:
-    return {key: value for key, value in texts.items() if value is not None}
-
-
-def _page(offset: int, limit: int) -> dict[str, str]:
-    return {
-        key: str(value) for key, value, default in (("offset", offset, 0), ("limit", limit, -1)) if value != default
-    }
-
-
-def _registered(answer: Any) -> RegisteredSchema:
-    return RegisteredSchema.from_dict(answer)
 
 
 def _number(value: int | None) -> int:

@@ -1,10 +1,10 @@
-"""How a client reaches a registry: over HTTP, or in its own process over a lake."""
+"""How a client sends requests to a registry: over HTTP, to one of several addresses."""
 
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 import orjson
@@ -14,16 +14,6 @@ from tidelog.clients.schema_registry.settings import HttpSettings
 from tidelog.clients.schema_registry.tokens import Headers, OAuthTokenError, bearer_headers
 from tidelog.log.base.backoff import BackoffRule
 from tidelog.log.base.clock import Clock, Ids, SystemClock, SystemIds
-from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
-from tidelog.log.delta.layout import SCHEMAS_TOPIC
-from tidelog.log.lake import Lake
-from tidelog.operations.schemas.registry_log import RegistryLog
-from tidelog.registry.api.calls import ApiCall, SchemaText
-from tidelog.registry.api.guard import answered
-from tidelog.registry.api.routing import ROUTES
-from tidelog.schemas.base.errors import RegistryError
-from tidelog.server.errors import RequestRefusedError
-from tidelog.server.logins import ANYONE
 
 if TYPE_CHECKING:
     import httpx
@@ -34,49 +24,6 @@ Query = Mapping[str, str | Sequence[str]]
 _PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
 _V1: Final = "application/vnd.schemaregistry.v1+json"
 _ACCEPTED: Final = f"{_V1}, application/vnd.schemaregistry+json, application/json"
-
-
-class Transport(Protocol):
-    """Sends a request of Confluent's API."""
-
-    def send(self, method: str, path: str, query: Query, body: Any = None) -> Any:
-        """The answer's JSON. Raises `SchemaRegistryError`."""
-
-    def close(self) -> None:
-        """Give back what it holds."""
-
-
-class LakeTransport:
-    """A registry in this process: the same API over a lake's topic, without a server."""
-
-    def __init__(self, lake: Lake, topic: str = SCHEMAS_TOPIC, *, owned: bool = False) -> None:
-        self._lake = lake
-        self._owned = owned
-        self._log = RegistryLog(lake, topic)
-
-    def send(self, method: str, path: str, query: Query, body: Any = None) -> Any:
-        """Answer a request. Raises `SchemaRegistryError` with the codes that a server gives."""
-        try:
-            route, variables = ROUTES.routed(method, path)
-            listed = {key: [value] if isinstance(value, str) else [*value] for key, value in query.items()}
-            data = b"" if body is None else orjson.dumps(body)
-            answer = answered(route, ApiCall(variables, listed, data, ANYONE, changes=True, log=self._log))
-        except RegistryError as error:
-            raise SchemaRegistryError(error.status, error.code, str(error)) from error
-        except RequestRefusedError as error:
-            raise SchemaRegistryError(error.status, error.status, str(error)) from error
-        except RecordTooLargeError as error:
-            raise SchemaRegistryError(422, 42209, f"Write failed because schema is too large: {error}") from error
-        except OutcomeUnknownError as error:
-            raise SchemaRegistryError(500, 50002, str(error)) from error
-        except TidelogError as error:
-            raise SchemaRegistryError(500, 50001, str(error)) from error
-        return answer.text if isinstance(answer, SchemaText) else answer
-
-    def close(self) -> None:
-        """Close the lake, where it was opened for this."""
-        if self._owned:
-            self._lake.close()
 
 
 class HttpTransport:

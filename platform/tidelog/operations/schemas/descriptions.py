@@ -16,7 +16,7 @@ from tidelog.operations.schemas.reading import formatted
 from tidelog.operations.schemas.records import SubjectVersion
 from tidelog.operations.schemas.settings import aliased, aliases
 from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
-from tidelog.schemas.base.model import Reference, Schema
+from tidelog.schemas.base.model import Reference, Schema, SchemaKind
 
 T = TypeVar("T")
 # Whether the sender may read a subject.
@@ -24,6 +24,8 @@ Sees = Callable[[str], bool]
 
 # The newest version.
 LATEST: Final = -1
+# The types of schemas, in the order in which Confluent's registry lists them.
+SCHEMA_TYPES: Final = (SchemaKind.JSON.value, SchemaKind.PROTOBUF.value, SchemaKind.AVRO.value)
 # The prefix of the subjects of all contexts.
 EVERYWHERE: Final = ":*:"
 # How many schemas one answer has: clients ask for the next ones (schema.search.max.limit).
@@ -93,12 +95,14 @@ def describe_subjects(state: RegistryState, sees: Sees) -> list[SubjectDescripti
     return [SubjectDescription(name, len(versions), described(state, versions[-1])) for name, versions in every]
 
 
-def describe_versions(state: RegistryState, subject: str, *, deleted: bool = False) -> list[VersionDescription]:
-    """A subject's versions, oldest first. Raises `RegistryError` 40401 where it has none."""
-    versions = state.versions(subject, deleted=deleted)
+def describe_versions(
+    state: RegistryState, subject: str, *, deleted: bool = False, deleted_only: bool = False
+) -> list[VersionDescription]:
+    """A subject's versions, oldest first; `deleted`: also, or only, those. Raises `RegistryError` 40401 without any."""
+    versions = state.versions(subject, deleted=deleted or deleted_only)
     if not versions:
         raise subject_not_found(subject)
-    return [described(state, version) for version in versions]
+    return [described(state, version) for version in versions if version.deleted or not deleted_only]
 
 
 def required_version(state: RegistryState, subject: str, number: int, *, deleted: bool = False) -> SubjectVersion:

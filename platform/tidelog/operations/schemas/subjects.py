@@ -61,6 +61,14 @@ def settings_place(text: str, context: str = DEFAULT_CONTEXT) -> str | None:
     return subject.context_settings if text.startswith(":.") and not subject.name else checked(named)
 
 
+def subject_named(text: str, context: str = DEFAULT_CONTEXT) -> str:
+    """The subject of a name in a context. Raises `RegistryError` 42208 for what names none."""
+    place = settings_place(text, context)
+    if place is None or not SubjectName.of(place).name:
+        raise invalid_subject(text)
+    return place
+
+
 def subject_of(topic: str, field: str) -> str:
     """The subject that has the schemas of a topic's keys or values, unless another one is named."""
     return f"{topic}-{field}"

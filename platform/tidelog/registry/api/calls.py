@@ -7,12 +7,11 @@ from typing import Any, Final, TypeVar
 
 from tidelog.operations.rights import Right
 from tidelog.operations.schemas.descriptions import EVERYWHERE, VersionDescription, page, version_number, whole
-from tidelog.operations.schemas.errors import invalid_subject
 from tidelog.operations.schemas.fold import MOST_NUMBER
 from tidelog.operations.schemas.reading import sent_schema
 from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.operations.schemas.settings import aliased
-from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName, settings_place
+from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName, settings_place, subject_named
 from tidelog.schemas.base.errors import RegistryError, malformed
 from tidelog.schemas.base.model import Schema
 from tidelog.server.logins import RequestSender
@@ -82,9 +81,7 @@ class ApiCall(HttpCall):
         """The path's subject, or the one that it is an alias of: the same throughout a request, for rights are asked
         about it before. Raises `RegistryError` 42208.
         """
-        named = self.settings_subject
-        if named is None or not SubjectName.of(named).name:
-            raise invalid_subject(self.variables["subject"])
+        named = subject_named(self.variables["subject"], self.context)
         if named not in self._resolved:
             read = self.log.look if self.changes else self.log.known
             self._resolved[named] = read(lambda state: aliased(state, named))

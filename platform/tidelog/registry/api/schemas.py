@@ -6,6 +6,7 @@ from tidelog.operations.rights import Right
 from tidelog.operations.schemas.deleting import decide_delete_context
 from tidelog.operations.schemas.descriptions import (
     MOST_SCHEMAS,
+    SCHEMA_TYPES,
     VersionDescription,
     context_of_id,
     describe_guid,
@@ -19,7 +20,6 @@ from tidelog.operations.schemas.fold import RegistryState
 from tidelog.operations.schemas.records import SubjectVersion
 from tidelog.registry.api.calls import ApiCall, SchemaText, schema_json, version_json
 from tidelog.registry.api.guard import for_all, in_handler, of_cluster
-from tidelog.schemas.base.model import SchemaKind
 from tidelog.server.routes import Route
 
 
@@ -99,8 +99,8 @@ def ids_of_guid(call: ApiCall) -> Any:
 
 
 def types(call: ApiCall) -> Any:  # noqa: ARG001 - a handler
-    """GET /schemas/types, in Confluent's order."""
-    return [SchemaKind.JSON, SchemaKind.PROTOBUF, SchemaKind.AVRO]
+    """GET /schemas/types."""
+    return [*SCHEMA_TYPES]
 
 
 def contexts(call: ApiCall) -> Any:

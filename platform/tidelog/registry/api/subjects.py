@@ -63,11 +63,9 @@ def newest_with_metadata(call: ApiCall) -> Any:
 def versions(call: ApiCall) -> Any:
     """GET /subjects/{subject}/versions: numbers, oldest first."""
     subject, negative = call.subject, call.flag("deletedAsNegative")
-    only = call.flag("deletedOnly") and not negative
-    deleted = only or negative or call.flag("deleted")
-    found = call.log.look(lambda state: describe_versions(state, subject, deleted=deleted))
-    listed = [version for version in found if version.deleted or not only]
-    return call.page([-version.version if version.deleted and negative else version.version for version in listed])
+    only, deleted = call.flag("deletedOnly") and not negative, negative or call.flag("deleted")
+    found = call.log.look(lambda state: describe_versions(state, subject, deleted=deleted, deleted_only=only))
+    return call.page([-version.version if version.deleted and negative else version.version for version in found])
 
 
 def register(call: ApiCall) -> Any:
