@@ -23,6 +23,7 @@ from tidelog.log.folds.compacted import CompactedFold
 from tidelog.log.rules.appends import ORDERED_PARTITION
 from tidelog.log.topic import Topic
 from tidelog.schemas.base.references import ReferencedVersion, texts_of
+from tidelog.schemas.base.subject_names import SubjectName, begins_with
 
 # How long an answer counts that a subject has no such schema, or which of its is newest. Seconds.
 ANSWERS_COUNT_S: Final = 3.0
@@ -31,7 +32,6 @@ _MOST_ANSWERS: Final = 10_000
 # Schemas that one needs, directly and through others, and their text. More are no schema of a typed topic.
 _MOST_REFERENCES: Final = 500
 _MOST_REFERENCED_BYTES: Final = 4 << 20
-_DEFAULT_CONTEXT: Final = "."
 
 Place = tuple[str, int]
 
@@ -104,19 +104,15 @@ class SubjectVersions:
             alias = None if body is None else body.get("alias")
             self._aliases.pop(subject, None)
             if isinstance(alias, str) and alias:
-                self._aliases[subject] = alias
+                self._aliases[subject] = SubjectName.of(subject).inside(alias)
 
     def _clear(self, subject: Any) -> None:
         """Versions that were deleted softly go, of a subject, of a context or of all."""
-        context, name = _context_of(subject if isinstance(subject, str) else "")
-        for own_subject in list(self._versions):
-            own, own_name = _context_of(own_subject)
-            if own == context and own_name.startswith(name):
-                kept = {
-                    number: version for number, version in self._versions[own_subject].items() if not version.deleted
-                }
-                self._versions.pop(own_subject)
-                self._versions |= {own_subject: kept} if kept else {}
+        for name in list(self._versions):
+            if begins_with(name, subject if isinstance(subject, str) else ""):
+                kept = {number: version for number, version in self._versions[name].items() if not version.deleted}
+                self._versions.pop(name)
+                self._versions |= {name: kept} if kept else {}
 
 
 class SubjectReader(CompactedFold[Topic, SubjectVersions]):
@@ -288,15 +284,6 @@ def _listed(body: Mapping[str, Any]) -> Iterator[ReferencedVersion]:
 
 def _references(subject: str, body: Mapping[str, Any]) -> Iterator[ReferencedVersion]:
     """The same with whole names of subjects: of the referencing one's context unless they name another."""
-    context, _ = _context_of(subject)
+    referencing = SubjectName.of(subject)
     for name, other, version in _listed(body):
-        inside = other if other.startswith(":.") or context == _DEFAULT_CONTEXT else f":{context}:{other}"
-        yield name, inside, version
-
-
-def _context_of(subject: str) -> tuple[str, str]:
-    """(context, name) of `:.context:name`, or of a name in the default context."""
-    if not subject.startswith(":."):
-        return _DEFAULT_CONTEXT, subject
-    context, _, name = subject[1:].partition(":")
-    return context, name
+        yield name, referencing.inside(other), version

@@ -156,6 +156,17 @@ def test_an_alias_leads_to_its_subject_and_keeps_its_name() -> None:
     assert reader(open_lake(lake.storage, clock)).schema(number, "short") is None
 
 
+def test_an_alias_in_a_context_names_a_subject_of_it() -> None:
+    lake, _, _ = memory_lake()
+    subjects = Subjects(lake)
+    subjects.register("orders", avro_record(another="int"))
+    number = subjects.register(":.eu:orders", A)
+    subjects.alias(":.eu:short", "orders")
+    found = reader(lake).schema(number, ":.eu:short")
+    assert found is not None
+    assert (found.subject, found.text) == (":.eu:short", A)
+
+
 def test_a_topic_that_was_made_again_is_read_from_its_start() -> None:
     lake, _, clock = memory_lake()
     number = Subjects(lake).register("s", A)

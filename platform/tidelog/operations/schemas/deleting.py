@@ -25,7 +25,7 @@ from tidelog.operations.schemas.records import (
     tombstone,
 )
 from tidelog.operations.schemas.settings import check_writable
-from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT
+from tidelog.schemas.base.subject_names import DEFAULT_CONTEXT
 
 
 def decide_delete_version(

@@ -15,8 +15,8 @@ from tidelog.operations.schemas.fold import MOST_NUMBER, RegistryState
 from tidelog.operations.schemas.reading import formatted
 from tidelog.operations.schemas.records import SubjectVersion
 from tidelog.operations.schemas.settings import aliased, aliases
-from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
 from tidelog.schemas.base.model import Reference, Schema, SchemaKind
+from tidelog.schemas.base.subject_names import DEFAULT_CONTEXT, SubjectName, begins_with
 
 T = TypeVar("T")
 # Whether the sender may read a subject.

@@ -16,9 +16,9 @@ from tidelog.operations.schemas.records import (
     SubjectVersion,
     subject_version,
 )
-from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
 from tidelog.schemas.base.errors import RegistryError
 from tidelog.schemas.base.model import Schema
+from tidelog.schemas.base.subject_names import DEFAULT_CONTEXT, SubjectName, begins_with
 
 Place = tuple[str, int]
 

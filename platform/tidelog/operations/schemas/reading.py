@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from tidelog.operations.schemas.fold import RegistryState
-from tidelog.operations.schemas.subjects import SubjectName
 from tidelog.schemas.avro.parsed import AvroSchema
 from tidelog.schemas.base.errors import RegistryError, SchemaError, malformed, schema_too_large
 from tidelog.schemas.base.model import Reference, RuleSet, Schema, SchemaMetadata
 from tidelog.schemas.base.references import ReferencedVersion, texts_of
+from tidelog.schemas.base.subject_names import SubjectName
 from tidelog.schemas.compatibility import ParsedSchema, kind_of, parse
 from tidelog.schemas.protobuf.parsed import ProtobufSchema
 

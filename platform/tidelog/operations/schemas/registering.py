@@ -12,9 +12,9 @@ from tidelog.operations.schemas.reading import canonical, resolved
 from tidelog.operations.schemas.records import CONTEXT, RegistryRecord, SubjectVersion, tombstone
 from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.operations.schemas.settings import Mode, check_writable, config_of, mode_of
-from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName
 from tidelog.schemas.base.errors import RegistryError, SchemaError
 from tidelog.schemas.base.model import Schema, SchemaMetadata
+from tidelog.schemas.base.subject_names import DEFAULT_CONTEXT, SubjectName
 from tidelog.schemas.compatibility import CompatibilityLevel, ParsedSchema, incompatibilities, parse
 
 # The version of a registration that must be the subject's newest one: made, unless it is that already.

@@ -14,9 +14,10 @@ from tidelog.operations.schemas.errors import (
 )
 from tidelog.operations.schemas.fold import RegistryState
 from tidelog.operations.schemas.records import CLEAR_SUBJECT, CONFIG, MODE, RegistryRecord, tombstone
-from tidelog.operations.schemas.subjects import GLOBAL_CONTEXT, SubjectName, checked
+from tidelog.operations.schemas.subjects import checked
 from tidelog.schemas.base.errors import RegistryError, malformed
 from tidelog.schemas.base.model import RuleSet, SchemaMetadata
+from tidelog.schemas.base.subject_names import GLOBAL_CONTEXT, SubjectName
 from tidelog.schemas.compatibility import CompatibilityLevel
 
 # The key under which records have the level, which requests name `compatibility`.

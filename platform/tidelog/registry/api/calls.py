@@ -11,9 +11,10 @@ from tidelog.operations.schemas.fold import MOST_NUMBER
 from tidelog.operations.schemas.reading import sent_schema
 from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.operations.schemas.settings import aliased
-from tidelog.operations.schemas.subjects import DEFAULT_CONTEXT, SubjectName, settings_place, subject_named
+from tidelog.operations.schemas.subjects import settings_place, subject_named
 from tidelog.schemas.base.errors import RegistryError, malformed
 from tidelog.schemas.base.model import Schema
+from tidelog.schemas.base.subject_names import DEFAULT_CONTEXT, SubjectName
 from tidelog.server.logins import RequestSender
 from tidelog.server.routes import HttpCall
 

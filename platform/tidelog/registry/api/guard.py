@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from tidelog.operations.rights import Right
-from tidelog.operations.schemas.subjects import SubjectName
 from tidelog.registry.api.calls import ApiCall
 from tidelog.schemas.base.errors import RegistryError
+from tidelog.schemas.base.subject_names import SubjectName
 from tidelog.server.routes import Route
 
 Rule = Callable[[ApiCall], None]
