@@ -116,7 +116,7 @@ class GroupSession:
         member = self._as_member(topics, owned)
         known, now_ms = self.known, self._clock.now_ms()
         group = self._log.decide(
-            self._group_id, lambda view: join(view, self._group_id, member, known=known, now_ms=now_ms)
+            self._group_id, lambda view: join(view, self._group_id, member, rejoins=known, now_ms=now_ms)
         )
         self.known = True
         self.leads = group.leader == self.member_id

@@ -49,14 +49,14 @@ def join(
     group_id: str,
     member: Member,
     *,
-    known: bool,
+    rejoins: bool,
     now_ms: int,
     protocol_type: str = PROTOCOL_TYPE,
     ends_round: bool = True,
 ) -> Decision[Group]:
     """A member wants to take part in the next generation, or to learn the current one. Answers the group after it.
 
-    `known`: it was a member before, under this id. A group in PREPARING has it wait for the generation after the
+    `rejoins`: it was a member before, under this id. A group in PREPARING has it wait for the generation after the
     group's; in COMPLETING or STABLE it belongs to the group's generation at once.
 
     - A known member whose metadata are unchanged joins a Stable group without a rebalance, unless it leads: a leader
@@ -66,8 +66,8 @@ def join(
     - Whatever else begins a round, or goes into the one under way; the last to join completes it, unless others are to
       join in the same step (not `ends_round`).
 
-    Raises InvalidGroupError, InconsistentProtocolError, UnknownMemberError (known, but no member any more),
-    FencedInstanceError (known, but another has its `instance_id` now).
+    Raises InvalidGroupError, InconsistentProtocolError, UnknownMemberError (it rejoins, but is no member any more),
+    FencedInstanceError (it rejoins, but another has its `instance_id` now).
     """
     check_group_id(group_id)
     group = current(view, group_id)
@@ -75,7 +75,7 @@ def join(
     before = group
     if not group.members:
         group = replace(group, protocol_type=protocol_type)
-    if member.member_id in group.members or known:
+    if member.member_id in group.members or rejoins:
         check_member(group, member.member_id, member.instance_id)
         after = _rejoin(group, member)
     elif (old := _holder(group, member.instance_id)) is not None:
@@ -101,7 +101,7 @@ def join_all(
         seen = replace(view, group=group)
         try:
             group = join(
-                seen, group_id, member, known=False, now_ms=now_ms, protocol_type=protocol_type, ends_round=False
+                seen, group_id, member, rejoins=False, now_ms=now_ms, protocol_type=protocol_type, ends_round=False
             ).response
         except TidelogError as e:
             refused[member.member_id] = e

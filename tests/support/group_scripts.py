@@ -80,7 +80,7 @@ class Script:
         given = [word for word in rest if not word.startswith("instance=")]
         assignors, topics = [*given, *["range", "t"][len(given) :]]
         answer = self._decide(
-            join(self.view, GROUP, member(who, assignors, topics, instance), known=known, now_ms=NOW_MS)
+            join(self.view, GROUP, member(who, assignors, topics, instance), rejoins=known, now_ms=NOW_MS)
         )
         assert answer == self.view.group
 

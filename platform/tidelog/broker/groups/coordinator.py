@@ -121,7 +121,12 @@ class GroupCoordinator:
         def rule(view: GroupView) -> Decision[Group]:
             before[0] = view.group or Group(group_id)
             return join(
-                view, group_id, joining.member, known=joining.known, now_ms=now_ms, protocol_type=joining.protocol_type
+                view,
+                group_id,
+                joining.member,
+                rejoins=joining.known,
+                now_ms=now_ms,
+                protocol_type=joining.protocol_type,
             )
 
         def done(after: Group, error: Exception | None) -> None:

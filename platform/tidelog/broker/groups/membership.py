@@ -80,7 +80,9 @@ class MembershipHandlers:
                 raise GroupFullError(
                     f"Group {body.group_id!r} has {self._settings.max_size} members, `group.max.size`."
                 )
-            join(GroupView(group.state), body.group_id, member, known=False, now_ms=0, protocol_type=body.protocol_type)
+            join(
+                GroupView(group.state), body.group_id, member, rejoins=False, now_ms=0, protocol_type=body.protocol_type
+            )
         if fresh and instance_id is None and call.version >= 4:
             group.expect(member_id, session_ms / 1000, now_s)
             raise MemberIdRequiredError(member_id)

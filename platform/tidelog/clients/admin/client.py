@@ -238,12 +238,12 @@ class AdminClient(RefusedRequests):
     def list_groups(self, group: str | None = None, timeout: float = -1) -> list[GroupMetadata]:
         """Return all groups, or one, as Kafka's older tools see them. At once: raises KafkaException."""
 
-        def found() -> list[GroupMetadata]:
+        def listed() -> list[GroupMetadata]:
             node = lake_node(self._lake)
             views = self._groups.views() if group is None else {group: self._groups.view(group)}
             return [group_requests.metadata(view, node, name) for name, view in views.items()]
 
-        return self._now(found, timeout)
+        return self._now(listed, timeout)
 
     def list_consumer_groups(
         self,

@@ -41,7 +41,7 @@ def describe(
     lake: Lake, log: GroupLog, node: Node, group_id: str, operations: list[AclOperation] | None
 ) -> ConsumerGroupDescription:
     """Return a group with its members and what they read, and the operations that are allowed."""
-    found = groups.describe_group(groups.read_groups(lake, log, [group_id]), group_id)
+    description = groups.describe_group(groups.read_groups(lake, log, [group_id]), group_id)
     members = [
         MemberDescription(
             member.member_id,
@@ -50,10 +50,10 @@ def describe(
             MemberAssignment([TopicPartition(*place) for place in places]),
             member.instance_id,
         )
-        for member, places in found.members
+        for member, places in description.members
     ]
-    protocol, state = found.group.protocol or "", STATES[found.group.phase]
-    return ConsumerGroupDescription(group_id, found.is_simple, members, protocol, state, node, operations)
+    protocol, state = description.group.protocol or "", STATES[description.group.phase]
+    return ConsumerGroupDescription(group_id, description.is_simple, members, protocol, state, node, operations)
 
 
 def metadata(view: GroupView, node: Node, group_id: str) -> GroupMetadata:

@@ -92,8 +92,8 @@ def _refuse_assignment(assignment: Sequence[Sequence[Any]] | None) -> None:
         )
 
 
-def outcome(found: object) -> object:
+def outcome(answer: object) -> object:
     """Return what was found, or raise it where it is an error."""
-    if isinstance(found, TidelogError):
-        raise found
-    return found
+    if isinstance(answer, TidelogError):
+        raise answer
+    return answer

@@ -134,14 +134,14 @@ def _by_python(rows: DataFrame, fold: PythonFold, windows: TimeWindows | None) -
         timeout = GroupStateTimeout.EventTimeTimeout
     made = made.drop("timestamp")
     run = _folding(fold, types, windowed=windows is not None)
-    found = with_state(made.groupBy(*groups), run, _OUTPUT, _STATE, timeout)
+    folded = with_state(made.groupBy(*groups), run, _OUTPUT, _STATE, timeout)
     key = unpacked(F.col("key_bytes"), key_type)
     if windows is not None:
         bounds = F.struct(
             F.timestamp_micros("window_start").alias("start"), F.timestamp_micros("window_end").alias("end")
         )
         key = F.struct(key.alias("key"), bounds.alias("window"))
-    return found.select(
+    return folded.select(
         key.alias("key"),
         unpacked(F.col("aggregate"), types[-1]).alias("value"),
         F.timestamp_micros("micros").alias("timestamp"),
@@ -169,14 +169,14 @@ def _folding(fold: PythonFold, types: tuple[DataType, DataType, DataType], *, wi
         key = key_of(key_bytes)
         for value, at in zip(rows["value_bytes"], rows["micros"], strict=True):
             aggregate, first, micros = fold(key, value_of(value), aggregate, first=first), False, max(micros, int(at))
-        known = bytes_of(aggregate)
-        state.update((known, micros))
+        aggregate_bytes = bytes_of(aggregate)
+        state.update((aggregate_bytes, micros))
         if windowed:
             state.setTimeoutTimestamp(end // 1000)
         yield pd.DataFrame(
             {
                 "key_bytes": [key_bytes],
-                "aggregate": [known],
+                "aggregate": [aggregate_bytes],
                 "micros": [micros],
                 "window_start": [start],
                 "window_end": [end],

@@ -130,10 +130,10 @@ class Streams:
         if not hasattr(self, "_own"):
             given = self._given or tidelog.spark.session(self._config.application_id, delta=False)
             self._own = given.newSession()
-            cores, known = given.sparkContext.defaultParallelism, self._own.conf.getAll
+            cores, old_settings = given.sparkContext.defaultParallelism, self._own.conf.getAll
             settings = self._config.session_settings(given.conf.getAll, cores)
             for key, value in {**settings, **self._endpoints.settings}.items():
-                if known.get(key) != value:
+                if old_settings.get(key) != value:
                     self._own.conf.set(key, value)
         return self._own
 
@@ -163,10 +163,10 @@ class Streams:
         """Write down what the state depends on, after a comparison with what was written down."""
         path = f"{self._config.folder}/{_RECORD_FILE}"
         try:
-            known = orjson.loads(lake.storage.get(path))
+            record = orjson.loads(lake.storage.get(path))
         except ObjectNotFoundError:
-            known = {"queries": []}
-        why = differences(known["queries"], self._plans)
+            record = {"queries": []}
+        why = differences(record["queries"], self._plans)
         if why:
             raise TopologyChangedError(
                 f"The topology of application '{self._config.application_id}' has changed, and its state does not fit:"
@@ -174,7 +174,7 @@ class Streams:
                 " change."
             )
         queries = [{"name": plan.name, "signature": plan.signature} for plan in self._plans]
-        if queries != known["queries"]:
+        if queries != record["queries"]:
             self._write(lake, path, {"queries": queries})
 
     def _publish_tables(self, lake: Lake, frames: Frames) -> None:

@@ -82,14 +82,14 @@ class KStream:
 
     def branch(self, *predicates: Expression) -> list["KStream"]:
         """A stream for each predicate: a record goes to the first that is true of it, and to none when none is."""
-        found: list[KStream] = []
+        branches: list[KStream] = []
         for number in range(len(predicates)):
 
             def build(rows: DataFrame, number: int = number) -> DataFrame:
                 return rows.where(first_of(rows, predicates, number))
 
-            found.append(self._then("BRANCH", build))
-        return found
+            branches.append(self._then("BRANCH", build))
+        return branches
 
     def split(self) -> "BranchedKStream":
         """Streams by name: `split().branch(predicate, "cheap").default_branch("rest")` is a dict of them."""

@@ -66,11 +66,11 @@ def column_of(given: Expression, columns: Mapping[str, Column], *, taken: Sequen
 def parameters(work: Callable[..., Any]) -> int:
     """How many arguments a function is called with; builtins that don't tell take one."""
     try:
-        found = inspect.signature(work).parameters.values()
+        arguments = inspect.signature(work).parameters.values()
     except (TypeError, ValueError):
         return 1
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(1 for one in found if one.kind in positional and one.default is inspect.Parameter.empty) or 1
+    return sum(1 for one in arguments if one.kind in positional and one.default is inspect.Parameter.empty) or 1
 
 
 def plain(value: Any) -> Any:

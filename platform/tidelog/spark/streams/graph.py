@@ -77,13 +77,13 @@ class Topology:
 
         A query has at most one step with state, and a table that several steps read is computed once.
         """
-        found: dict[TopologyNode, str] = {}
+        kinds: dict[TopologyNode, str] = {}
         for node in self.nodes:
             if node.cut or node.store:
-                found[node] = node.cut or "changelog"
+                kinds[node] = node.cut or "changelog"
             elif node.stateful and not self._ends_in_one_topic(node):
-                found[node] = "changelog" if not node.appends else "repartition"
-        return found
+                kinds[node] = "changelog" if not node.appends else "repartition"
+        return kinds
 
     def _ends_in_one_topic(self, node: TopologyNode) -> bool:
         while node.kind != "SINK":
@@ -98,23 +98,23 @@ class Topology:
     def plans(self) -> list[QueryPlan]:
         """The queries, each after those whose topics it reads."""
         cuts = self.cuts()
-        found: list[QueryPlan] = []
+        plans: list[QueryPlan] = []
         names: set[str] = set()
         for node in self.nodes:
             if node in cuts and node.kind != "SOURCE":
                 name = node.store or node.name.lower()
                 sources, states = self._upstream(node, cuts)
-                found.append(
+                plans.append(
                     QueryPlan(_free(name, names), node, f"{name}-{cuts[node]}", sources, states, internal=True)
                 )
             elif node.kind == "SINK":
                 sources, states = self._upstream(node, cuts)
-                found.append(
+                plans.append(
                     QueryPlan(_free(f"to-{node.topic}", names), node, node.topic, sources, states, internal=False)
                 )
-        if not found:
+        if not plans:
             raise InvalidOptionError("The topology writes nothing: end a stream with to(), or name a table's store.")
-        return found
+        return plans
 
     def _upstream(
         self, node: TopologyNode, cuts: dict[TopologyNode, str]
@@ -123,15 +123,15 @@ class Topology:
         sources: dict[TopologyNode, None] = {}
         states: dict[TopologyNode, None] = {}
 
-        def visit(one: TopologyNode) -> None:
-            if one is not node and (one in cuts or one.kind == "SOURCE"):
-                sources[one] = None
+        def visit(member: TopologyNode) -> None:
+            if member is not node and (member in cuts or member.kind == "SOURCE"):
+                sources[member] = None
                 return
-            if one.kind == "SOURCE":
-                sources[one] = None
-            if one.stateful:
-                states[one] = None
-            for parent in one.parents:
+            if member.kind == "SOURCE":
+                sources[member] = None
+            if member.stateful:
+                states[member] = None
+            for parent in member.parents:
                 visit(parent)
 
         visit(node)
@@ -152,10 +152,10 @@ class Topology:
     def _members(self, plan: QueryPlan, cuts: dict[TopologyNode, str]) -> list[TopologyNode]:
         inside: dict[TopologyNode, None] = {}
 
-        def visit(one: TopologyNode) -> None:
-            inside[one] = None
-            if one is plan.node or one not in cuts:
-                for parent in one.parents:
+        def visit(member: TopologyNode) -> None:
+            inside[member] = None
+            if member is plan.node or member not in cuts:
+                for parent in member.parents:
                     visit(parent)
 
         visit(plan.node)
@@ -186,24 +186,24 @@ def internal_topic(application: str, plan_topic: str) -> str:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    number, found = 1, name
-    while found in taken:
+    number, free_name = 1, name
+    while free_name in taken:
         number += 1
-        found = f"{name}-{number}"
-    taken.add(found)
-    return found
+        free_name = f"{name}-{number}"
+    taken.add(free_name)
+    return free_name
 
 
 def differences(before: Sequence[dict[str, Any]], now: Sequence[QueryPlan]) -> list[str]:
     """Why the queries that ran before can't go on as those of now; [] when they can. New queries are no reason."""
-    found: list[str] = []
+    reasons: list[str] = []
     plans = {plan.name: plan for plan in now}
     for old in before:
         plan = plans.get(old["name"])
         if plan is None:
-            found.append(f"'{old['name']}' is gone")
+            reasons.append(f"'{old['name']}' is gone")
             continue
         for part, what in plan.signature.items():
             if old["signature"][part] != what:
-                found.append(f"'{plan.name}' had {part} {old['signature'][part] or 'none'}, and now {what or 'none'}")
-    return found
+                reasons.append(f"'{plan.name}' had {part} {old['signature'][part] or 'none'}, and now {what or 'none'}")
+    return reasons

@@ -91,31 +91,31 @@ def in_turn(frames: Iterator[pd.DataFrame]) -> list[Any]:
     """
     rows = pd.concat(list(frames)).sort_values(["partition", "offset"], kind="stable")
     left, right = (list(rows[rows["side"] == side].itertuples()) for side in (_LEFT, _RIGHT))
-    found: list[Any] = []
+    ordered: list[Any] = []
     at_left = at_right = 0
     while at_left < len(left) or at_right < len(right):
         takes_right = at_right < len(right) and (at_left == len(left) or right[at_right].micros <= left[at_left].micros)
-        found.append(right[at_right] if takes_right else left[at_left])
+        ordered.append(right[at_right] if takes_right else left[at_left])
         at_right += takes_right
         at_left += not takes_right
-    return found
+    return ordered
 
 
 def _looking_up(*, also_without: bool) -> Run:
     def run(_: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        known = state.get[0] if state.exists else None
-        found = []
+        table_value = state.get[0] if state.exists else None
+        joined = []
         for row in in_turn(frames):
             if row.side == _RIGHT:
-                known = row.value_bytes
-            elif known is not None or also_without:
-                found.append((row.key_bytes, row.micros, row.value_bytes, known, True))
-        if known is not None:
-            state.update((bytes(known),))
+                table_value = row.value_bytes
+            elif table_value is not None or also_without:
+                joined.append((row.key_bytes, row.micros, row.value_bytes, table_value, True))
+        if table_value is not None:
+            state.update((bytes(table_value),))
         elif state.exists:
             state.remove()
-        if found:
-            yield _frame(found)
+        if joined:
+            yield _frame(joined)
 
     return run
 

@@ -31,23 +31,23 @@ def regrouped(rows: DataFrame, key: Expression, value: Expression) -> DataFrame:
         F.coalesce("offset", F.lit(0)).alias("offset"),
     )
     changes = with_state(changes.groupBy("key"), _changes, _CHANGES, _KNOWN)
-    found = changes.select(
+    records = changes.select(
         unpacked(F.col("group_bytes"), group_type).alias("key"),
         F.struct("change", unpacked(F.col("row_bytes"), row_type).alias("row")).alias("value"),
         F.timestamp_micros("micros").alias("timestamp"),
     )
-    return as_records(found)
+    return as_records(records)
 
 
 def _changes(_: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
     """The newest row of a key takes the place of the one that was known."""
     newest = pd.concat(list(frames)).sort_values(["partition", "offset"], kind="stable").iloc[-1]
-    known = tuple(state.get) if state.exists else None
-    found = [] if known is None else [(*known, -1, newest["micros"])]
+    old_row = tuple(state.get) if state.exists else None
+    changes = [] if old_row is None else [(*old_row, -1, newest["micros"])]
     if newest["group_bytes"] is not None:
-        found.append((newest["group_bytes"], newest["row_bytes"], 1, newest["micros"]))
+        changes.append((newest["group_bytes"], newest["row_bytes"], 1, newest["micros"]))
         state.update((bytes(newest["group_bytes"]), as_bytes(newest["row_bytes"])))
-    elif known is not None:
+    elif old_row is not None:
         state.remove()
-    if found:
-        yield pd.DataFrame(found, columns=["group_bytes", "row_bytes", "change", "micros"], dtype=object)
+    if changes:
+        yield pd.DataFrame(changes, columns=["group_bytes", "row_bytes", "change", "micros"], dtype=object)

@@ -154,10 +154,12 @@ class TestOutputTopic:
 
     def read_key_value(self) -> tuple[Any, Any]:
         """The key and the value of the only record that was not read yet. Raises `InvalidOptionError`."""
-        found = self.read_key_values_to_list()
-        if len(found) != 1:
-            raise InvalidOptionError(f"Topic '{self._topic}' has {len(found)} new records: read_key_values_to_list().")
-        return found[0]
+        records = self.read_key_values_to_list()
+        if len(records) != 1:
+            raise InvalidOptionError(
+                f"Topic '{self._topic}' has {len(records)} new records: read_key_values_to_list()."
+            )
+        return records[0]
 
     def is_empty(self) -> bool:
         """Whether every record was read."""
@@ -167,15 +169,15 @@ class TestOutputTopic:
     def read_records_to_list(self) -> list[tuple[Any, Any, datetime]]:
         """Keys, values and timestamps of all records that were not read yet."""
         self._driver.advance()
-        found = []
+        records = []
         for partition, (_, end) in self._offsets().items():
             start = self._read.get(partition, 0)
             self._read[partition] = end
             for batch in self._driver.lake.topic(self._topic).read(partition, start, end) if start < end else ():
                 columns = (batch.column(name).to_pylist() for name in ("key", "value", "timestamp"))
                 for key, value, timestamp in zip(*columns, strict=True):
-                    found.append((self._key.loads(key), self._value.loads(value), timestamp))
-        return found
+                    records.append((self._key.loads(key), self._value.loads(value), timestamp))
+        return records
 
     def _offsets(self) -> dict[int, tuple[int, int]]:
         return self._driver.lake.offsets(self._topic) if self._driver.lake.peek(self._topic) else {}

@@ -65,7 +65,7 @@ def create_view(
 
 def _tables(lake: Lake, path: str) -> Mapping[str, Any]:
     try:
-        found: Mapping[str, Any] = orjson.loads(lake.storage.get(path))
+        document: Mapping[str, Any] = orjson.loads(lake.storage.get(path))
     except ObjectNotFoundError:
         return {}
-    return found
+    return document

@@ -41,7 +41,7 @@ def test_a_native_leader_evicts_kafkas_members_when_their_broker_falls_silent(vo
     world.join("native")
     world.run(1)
     kafka = Member("kafka", "c", "/h", 10_000, 10_000, world.state.members[world.state.leader].protocols)
-    world.log.decide("g", lambda view: join(view, "g", kafka, known=False, now_ms=0))
+    world.log.decide("g", lambda view: join(view, "g", kafka, rejoins=False, now_ms=0))
     world.leases.vouch("g", 7)
     broker = world.leases.of_broker(7)
     for _ in range(30):

@@ -245,19 +245,19 @@ def test_a_group_lives_as_in_kafka(name: str) -> None:
 @pytest.mark.parametrize("group_id", ["", "x" * 250, None])
 def test_a_group_id_that_no_group_may_have(group_id: str) -> None:
     with pytest.raises(InvalidGroupError, match="1 to 249"):
-        join(GroupView(), group_id, member("a"), known=False, now_ms=NOW_MS)
+        join(GroupView(), group_id, member("a"), rejoins=False, now_ms=NOW_MS)
 
 
 def test_the_longest_group_id() -> None:
-    assert join(GroupView(), "x" * 249, member("a"), known=False, now_ms=NOW_MS).response.members
+    assert join(GroupView(), "x" * 249, member("a"), rejoins=False, now_ms=NOW_MS).response.members
 
 
 def test_a_group_that_becomes_empty_says_since_when() -> None:
-    group = join(GroupView(), GROUP, member("a"), known=False, now_ms=NOW_MS).response
+    group = join(GroupView(), GROUP, member("a"), rejoins=False, now_ms=NOW_MS).response
     assert group.empty_since_ms is None
     group = leave(GroupView(group), GROUP, "a", now_ms=2_000).response
     assert group.empty_since_ms == 2_000
-    assert join(GroupView(group), GROUP, member("a"), known=False, now_ms=NOW_MS).response.empty_since_ms is None
+    assert join(GroupView(group), GROUP, member("a"), rejoins=False, now_ms=NOW_MS).response.empty_since_ms is None
 
 
 @pytest.mark.parametrize(("kind", "disturbs"), [("consumer", False), ("connect", True)])
@@ -265,19 +265,19 @@ def test_what_is_no_subscription_is_compared_by_its_bytes(kind: str, disturbs: b
     one, other = member("a", instance="i"), member("b", instance="i")
     ((name, data),) = one.protocols
     other = replace(other, protocols=((name, data + b"more"),))
-    group = join(GroupView(), GROUP, one, known=False, now_ms=NOW_MS, protocol_type=kind).response
+    group = join(GroupView(), GROUP, one, rejoins=False, now_ms=NOW_MS, protocol_type=kind).response
     stable = sync(GroupView(group), GROUP, "a", 1, assignments={"a": b"1"}).group
-    after = join(GroupView(stable), GROUP, other, known=False, now_ms=NOW_MS, protocol_type=kind).response
+    after = join(GroupView(stable), GROUP, other, rejoins=False, now_ms=NOW_MS, protocol_type=kind).response
     assert (after.phase is not GroupPhase.STABLE) == disturbs
 
 
 def test_a_group_is_of_one_type() -> None:
-    group = join(GroupView(), GROUP, member("a"), known=False, now_ms=NOW_MS, protocol_type="connect").response
+    group = join(GroupView(), GROUP, member("a"), rejoins=False, now_ms=NOW_MS, protocol_type="connect").response
     with pytest.raises(InconsistentProtocolError, match="'connect'"):
-        join(GroupView(group), GROUP, member("b"), known=False, now_ms=NOW_MS)
+        join(GroupView(group), GROUP, member("b"), rejoins=False, now_ms=NOW_MS)
     for protocols, kind in (((), "consumer"), (member("a").protocols, "")):
         with pytest.raises(InconsistentProtocolError, match="one of each"):
             join(
-                GroupView(), GROUP, replace(member("a"), protocols=protocols), known=False, now_ms=NOW_MS,
+                GroupView(), GROUP, replace(member("a"), protocols=protocols), rejoins=False, now_ms=NOW_MS,
                 protocol_type=kind,
             )  # fmt: skip

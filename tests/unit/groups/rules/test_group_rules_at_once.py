@@ -36,10 +36,10 @@ def test_nothing_is_written_when_none_fits() -> None:
 
 
 def test_those_that_are_members_already_are_waited_for() -> None:
-    group = join(GroupView(), GROUP, member("n"), known=False, now_ms=NOW_MS).response
+    group = join(GroupView(), GROUP, member("n"), rejoins=False, now_ms=NOW_MS).response
     stable = sync(GroupView(group), GROUP, "n", 1, assignments={"n": b"1"}).group
     newcomers = [(member(name), PROTOCOL_TYPE) for name in "ab"]
     group, _ = join_all(GroupView(stable), GROUP, newcomers, now_ms=NOW_MS).response
     assert shown(group) == "Preparing 1 n a+ b+ n=1"
-    after = join(GroupView(group), GROUP, member("n"), known=True, now_ms=NOW_MS).response
+    after = join(GroupView(group), GROUP, member("n"), rejoins=True, now_ms=NOW_MS).response
     assert after.phase is GroupPhase.COMPLETING

@@ -11,7 +11,7 @@ from tidelog.groups.rules.offsets import delete_group, delete_offsets
 from tidelog.log.base.errors import GroupNotEmptyError, GroupNotFoundError, GroupSubscribedError
 
 OFFSETS = {("t", 0): CommittedOffset(7), ("u", 0): CommittedOffset(8)}
-LIVE = join(GroupView(), GROUP, member("a", topics="t,v"), known=False, now_ms=NOW_MS).response
+LIVE = join(GroupView(), GROUP, member("a", topics="t,v"), rejoins=False, now_ms=NOW_MS).response
 
 
 def test_an_empty_group_is_deleted_with_its_offsets() -> None:

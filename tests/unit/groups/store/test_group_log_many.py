@@ -72,7 +72,7 @@ def test_groups_with_members(lake: Lake) -> None:
     log = GroupLog(lake)
     assert log.with_members() == {}
     for name in ("g", "h"):
-        log.decide(name, lambda view, name=name: join(view, name, member("a"), known=False, now_ms=NOW_MS))
+        log.decide(name, lambda view, name=name: join(view, name, member("a"), rejoins=False, now_ms=NOW_MS))
     log.decide("h", lambda view: leave(view, "h", "a", now_ms=NOW_MS))
     log.decide_all([committing("i", 1)])
     assert list(log.with_members()) == ["g"]
