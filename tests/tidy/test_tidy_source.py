@@ -19,6 +19,7 @@ IN_THE_PACKAGE = [
     rules.clocks_and_chance_in_one_module,
     rules.init_files_only_re_export,
     rules.kafka_codes_have_names,
+    rules.locals_have_nouns,
     rules.no_buffer_is_shared_by_threads,
     rules.no_builtin_hash,
     rules.no_print_outside_the_cli,
@@ -51,6 +52,12 @@ def test_the_package_keeps(rule):
     assert complaints(rule, package_sources()) == []
 
 
+@pytest.mark.parametrize("room", sorted(rules.VAGUE_ROOMS))
+def test_a_room_whose_locals_have_nouns_leaves_the_list(room):
+    inside = [source for source in package_sources() if f"{source.module}.".startswith(f"{room}.")]
+    assert complaints(rules.vague_locals, inside) != []
+
+
 def test_property_tests_run_without_deadlines():
     assert settings().deadline is None
     assert HealthCheck.too_slow in settings().suppress_health_check
@@ -76,6 +83,13 @@ BAD = [
     (rules.absolute_imports, "tidelog.log.x", "from . import errors"),
     (rules.kafka_codes_have_names, "tidelog.log.x", "class E(TidelogError, kafka_code=3): ..."),
     (rules.kafka_codes_have_names, "tidelog.broker.x", "answer = {'error_code': -1}"),
+    (rules.locals_have_nouns, "tidelog.log.x", "def f():\n    one = 1\n\n\n    return one"),
+    (rules.locals_have_nouns, "tidelog.log.x", "def f(known):\n\n\n    return known"),
+    (rules.locals_have_nouns, "tidelog.log.x", "async def f():\n    for found in g():\n\n\n        print(found)"),
+    (rules.locals_have_nouns, "tidelog.log.x", "def f():\n    one = 1\n\n\n    return [one for x in y]"),
+    (rules.locals_have_nouns, "tidelog.log.x", "def f():\n    one = 1\n    def g():\n\n        return one"),
+    (rules.locals_have_nouns, "tidelog.log.x", "class A:\n    def f(self):\n        one = 1\n\n\n        return one"),
+    (rules.locals_have_nouns, "tidelog.brokers", "def f(known):\n\n\n    return known"),
     (rules.no_builtin_hash, "tidelog.log.x", "p = hash(key) % n"),
     (rules.no_builtin_hash, "tidelog.log.x", "sorted(keys, key=hash)"),
     (rules.no_print_outside_the_cli, "tidelog.jobs.retention", "print('done')"),
@@ -127,6 +141,15 @@ GOOD = [
     (rules.no_buffer_is_shared_by_threads, "tidelog.log.x", "SIZE = 5\ndef f(): return bytearray(SIZE)"),
     (rules.absolute_imports, "tidelog.log.x", "from tidelog.log.base.errors import TidelogError"),
     (rules.kafka_codes_have_names, "tidelog.log.x", "x = {'error_code': 0} | dict(kafka_code=KafkaCode.NONE)"),
+    (rules.locals_have_nouns, "tidelog.log.x", "def f():\n    one = 1\n\n    return one"),
+    (rules.locals_have_nouns, "tidelog.log.x", "def f():\n    known_ids = g()\n\n\n    return known_ids, self.known"),
+    (
+        rules.locals_have_nouns,
+        "tidelog.log.x",
+        "def f():\n    x = [one for one in y]\n\n\n    return {one for one in x}",
+    ),
+    (rules.locals_have_nouns, "tidelog.log.x", "def f():\n    g(lambda one: one)\n\n\n    g(lambda one: one)"),
+    (rules.locals_have_nouns, "tidelog.broker.x", "def f(known):\n\n\n    return known"),
     (rules.no_builtin_hash, "tidelog.log.x", "self.hash(key); key.hash; 'hash(x)'"),
     (rules.no_builtin_hash, "tidelog.log.x", "class A:\n    def __hash__(self): return hash(self.a)"),
     (rules.no_print_outside_the_cli, "tidelog.cli.main", "print('done')"),

@@ -9,6 +9,19 @@ MAX_FILE_LINES = 500
 # From here on a file is named, so that it is split by an idea before the limit forces a cut.
 LONG_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
+# Names that say nothing of what they hold, and over how many lines such a one may live.
+VAGUE_NAMES = ("found", "known", "one")
+VAGUE_LINES = 3
+# Modules and packages whose locals have no nouns yet. The list only gets shorter.
+VAGUE_ROOMS = {
+    "tidelog.broker",
+    "tidelog.clients.schema_registry",
+    "tidelog.cluster",
+    "tidelog.log.group_commit",
+    "tidelog.log.segments",
+    "tidelog.operations",
+    "tidelog.registry",
+}
 CLOCK_MODULE = "tidelog.log.base.clock"
 # Where Hypothesis is configured, for every layer of tests.
 PROFILE_FILE = "tests/conftest.py"
@@ -72,6 +85,11 @@ CHANCE = (
     "uuid.uuid4",
 )
 
+_SCOPES = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda),
+    *(ast.DictComp, ast.GeneratorExp, ast.ListComp, ast.SetComp),
+)
+
 Complaints = Iterator[tuple[int, str]]
 
 
@@ -96,6 +114,38 @@ def short_functions(source: Source) -> Complaints:
                     node.lineno,
                     f"{node.name} has {lines} lines, over {MAX_FUNCTION_LINES}: split it",
                 )
+
+
+def locals_have_nouns(source: Source) -> Complaints:
+    if not any(_within(source.module, room) for room in VAGUE_ROOMS):
+        yield from vague_locals(source)
+
+
+def vague_locals(source: Source) -> Complaints:
+    """Locals and parameters whose names say nothing, and that live over several lines of a function."""
+    for function in ast.walk(source.tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for name in VAGUE_NAMES:
+                uses = [*_uses(function, name)]
+                lines = sorted(use.lineno for use in uses)
+                if any(map(_binds, uses)) and lines[-1] - lines[0] >= VAGUE_LINES:
+                    yield lines[0], f"{name} of {function.name} lives to line {lines[-1]}: name it by its noun"
+
+
+def _uses(scope: ast.AST, name: str) -> Iterator[ast.Name | ast.arg]:
+    """Where a function uses a name of its own: not in a comprehension or an inner function that binds it again."""
+    for node in ast.iter_child_nodes(scope):
+        if isinstance(node, ast.Name | ast.arg):
+            if name == (node.id if isinstance(node, ast.Name) else node.arg):
+                yield node
+            continue
+        uses = [*_uses(node, name)]
+        if not (isinstance(node, _SCOPES) and any(map(_binds, uses))):
+            yield from uses
+
+
+def _binds(use: ast.Name | ast.arg) -> bool:
+    return isinstance(use, ast.arg) or isinstance(use.ctx, ast.Store)
 
 
 def kafka_codes_have_names(source: Source) -> Complaints:
