@@ -252,14 +252,14 @@ class Schema:
 
     def json(self) -> dict[str, Any]:
         """What its JSON says of it beside its text, in Confluent's order; the kind only where it isn't Avro."""
-        found: dict[str, Any] = {} if self.kind is SchemaKind.AVRO else {"schemaType": self.kind.value}
+        fields: dict[str, Any] = {} if self.kind is SchemaKind.AVRO else {"schemaType": self.kind.value}
         if self.references:
-            found["references"] = [reference.json() for reference in self.references]
+            fields["references"] = [reference.json() for reference in self.references]
         if self.metadata is not None:
-            found["metadata"] = self.metadata.json()
+            fields["metadata"] = self.metadata.json()
         if self.rules is not None:
-            found["ruleSet"] = self.rules.json()
-        return found
+            fields["ruleSet"] = self.rules.json()
+        return fields
 
     def with_text(self, text: str) -> Self:
         """The same with another text."""
