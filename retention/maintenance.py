@@ -30,7 +30,7 @@ from tidelog.retention.compaction.run import CompactionReport, Compactor, LocalC
 from tidelog.retention.expiry import OPERATION as RETENTION
 from tidelog.retention.expiry import Expiry, decide_expiry, in_steps, kept_by_the_future, plan_expiry
 from tidelog.retention.merging import MOST_INPUTS, plan_merges, shape_of
-from tidelog.retention.purge.clock_check import clock_problem
+from tidelog.retention.purge.plan import clock_problem
 from tidelog.retention.purge.run import Needed, Purged, Purger, no_intents, purgeable
 from tidelog.retention.report import Failure, MaintenanceReport, Merged, OffsetsReport, Retained, TopicReport
 from tidelog.retention.rewrites.commit import Rewriting, rewrite

@@ -1,10 +1,11 @@
-"""The sink's options: those of Spark 4.2's Kafka sink, and the lake's own.
+"""The sink's options: those of Spark 4.2's Kafka sink, and the lake's own; and which columns it takes.
 
 Pure: warnings are values, the environment's lake address comes in as an argument. Refused settings and their words
-are the connector's (`KafkaSourceProvider.kafkaParamsForProducer`) and the Kafka producer's (`ProducerConfig`).
+are the connector's (`KafkaSourceProvider.kafkaParamsForProducer`, `KafkaWriter.validateQuery`) and the Kafka producer's
+(`ProducerConfig`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
@@ -33,6 +34,9 @@ COMPRESSION_TYPE = "kafka.compression.type"
 ACKS = "kafka.acks"
 PARTITIONER_CLASS = "kafka.partitioner.class"
 
+HEADERS = "array<struct<key:string,value:binary>>"
+
+_BYTES = ("string", "binary")
 _CODECS = names("none", "gzip", "snappy", "lz4", "zstd", any_case=True)
 _ACKS: Choice[Acks] = Choice({"all": "all", "-1": "all", "0": 0, "1": 1}, any_case=True)
 _HONOURED = (BOOTSTRAP_SERVERS, COMPRESSION_TYPE, ACKS, PARTITIONER_CLASS)
@@ -220,3 +224,46 @@ def _txn(given: Mapping[str, str]) -> WriteId | None:
     if not read["app_id"].strip():
         raise InvalidOptionError("Option 'txnAppId' is empty. Give the application a name of its own.")
     return WriteId(**read)
+
+
+def check_columns(columns: Iterable[tuple[str, str]], options: SinkOptions) -> None:
+    """Refuse columns that the sink can't write, with Kafka's sink's words. Raises InvalidOptionError.
+
+    `columns` are names and types in order, types as Spark's `DataType.simpleString` writes them. Names are
+    case-sensitive and the first of equal names counts. Columns that the sink does not know have no effect, nor has
+    `columns`, a typed topic's fields, beside `value`.
+    """
+    types: dict[str, str] = {}
+    for name, kind in columns:
+        types.setdefault(name, kind)
+    if options.topic is None:
+        if "topic" not in types:
+            raise InvalidOptionError(
+                "topic option required when no 'topic' attribute is present. Use the topic option for setting a topic."
+            )
+        _check(types, "topic", ("string",))
+    _check(types, "key", _BYTES)
+    if "value" not in types and "columns" not in types:
+        raise InvalidOptionError("Required attribute 'value' not found")
+    if "value" not in types and not types["columns"].startswith("struct<"):
+        raise InvalidOptionError(
+            f"columns attribute unsupported type {types['columns']}. columns must be a struct of a typed topic's fields"
+        )
+    _check(types, "value", _BYTES)
+    _check(types, "headers", (HEADERS,))
+    _check(types, "partition", ("int",))
+    if options.include_timestamp:
+        if "timestamp" not in types:
+            raise InvalidOptionError(
+                "Required attribute 'timestamp' not found: the option includeTimestamp writes that column. Add it, "
+                "or leave the option out to have records stamped when they are written."
+            )
+        _check(types, "timestamp", ("timestamp",))
+
+
+def _check(types: dict[str, str], name: str, allowed: Sequence[str]) -> None:
+    kind = types.get(name)
+    if kind is not None and kind not in allowed:
+        raise InvalidOptionError(
+            f"{name} attribute unsupported type {kind}. {name} must be a(n) {' or '.join(allowed)}"
+        )

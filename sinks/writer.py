@@ -15,8 +15,7 @@ from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.lake import Lake
 from tidelog.log.shared import shared_lake
 from tidelog.sinks import commits
-from tidelog.sinks.columns import check_columns
-from tidelog.sinks.options import NO_OVERWRITE, SinkOptions
+from tidelog.sinks.options import NO_OVERWRITE, SinkOptions, check_columns
 from tidelog.sinks.tasks import Segments, TopicTarget, open_target, stage
 
 _QUERY_ID = "sql.streaming.queryId"

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -256,3 +256,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if (topic, partition) in there:
                 by_topic.setdefault(topic, {})[partition] = offset
         positions(catalog.lake).publish(group, by_topic)
+
+
+class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A streaming query whose options are refused: answers every question with the error that it was made with.
+
+    Spark's runner of Python sources stops the reader even when making it failed, and what a user reads last is then
+    that failure of its own ("cannot access local variable 'reader'").
+    """
+
+    def __init__(self, why: InvalidOptionError) -> None:
+        self._why = why
+
+    @shallow
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise self._why
+
+    initialOffset = latestOffset = getDefaultReadLimit = prepareForTriggerAvailableNow = _refuse  # noqa: N815
+    partitions = read = _refuse

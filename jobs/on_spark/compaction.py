@@ -36,8 +36,8 @@ from tidelog.log.segments.reader import read_segment
 from tidelog.log.state.topic_state import Segment
 from tidelog.log.storage import Storage
 from tidelog.retention.compaction.newest_keys import NewestKeys, Offsets
-from tidelog.retention.compaction.packed_offsets import pack, unpack
 from tidelog.retention.compaction.plan import PartitionCompaction
+from tidelog.retention.compaction.survivors import pack, unpack
 from tidelog.retention.compaction.units import Compacted, PartitionWork, compact_unit, even_share
 from tidelog.retention.rewrites.units import Rewritten, Unit
 

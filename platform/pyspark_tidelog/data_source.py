@@ -21,8 +21,7 @@ from tidelog.sources import options as source_options
 from tidelog.sources.batch import BatchReader
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.columns import RECORDS, RECORDS_WITH_HEADERS, columns_of, with_columns
-from tidelog.sources.refused import RefusedReader
-from tidelog.sources.stream import StreamReader
+from tidelog.sources.stream import RefusedReader, StreamReader
 
 logger = logging.getLogger("tidelog.spark")
 _OPTIONS = (*source_options.SOURCE_OPTIONS, *sink_options.SINK_OPTIONS)

@@ -22,11 +22,12 @@ from tidelog.log.segments.writer import ROW_GROUP_RECORDS
 from tidelog.log.state.topic_state import Segment
 from tidelog.log.storage.port import Storage
 from tidelog.retention.compaction.newest_keys import NewestKeys, Offsets
-from tidelog.retention.compaction.packed_offsets import pack, unpack
 from tidelog.retention.compaction.plan import PartitionCompaction
 
 # Kafka's log.cleaner.dedupe.buffer.size: what the map of keys may hold.
 MAP_BYTES: Final = 128 * 1024 * 1024
+# Of differences between offsets, by the largest of them.
+_WIDTHS: Final = (np.dtype("<u1"), np.dtype("<u2"), np.dtype("<u4"), np.dtype("<u8"))
 # Kept offsets that stay in memory; more wait in a temporary file.
 _SPOOLED_BYTES: Final = 32 * 1024 * 1024
 # Small segments that are read at once: on an object store each costs a round trip.
@@ -177,3 +178,21 @@ def _note(stay: dict[int, list[Offsets]], kept: _Kept, start: int, below: int) -
             old = np.intersect1d(before, offsets, assume_unique=True)
             offsets = np.concatenate([old, offsets[offsets >= start]])
         kept.put(number, offsets)
+
+
+def pack(offsets: Offsets) -> bytes:
+    """Rising offsets as bytes: `unpack` gives them back. Some 1 or 2 bytes an offset, where they are close."""
+    if not len(offsets):
+        return b""
+    steps = np.diff(offsets)
+    largest = int(steps.max()) if len(steps) else 0
+    width = next(w for w in _WIDTHS if largest <= np.iinfo(w).max)
+    return bytes([width.itemsize]) + int(offsets[0]).to_bytes(8, "little") + steps.astype(width).tobytes()
+
+
+def unpack(packed: bytes) -> Offsets:
+    """The offsets of `pack`."""
+    if not packed:
+        return np.zeros(0, np.int64)
+    steps = np.frombuffer(packed, np.dtype(f"<u{packed[0]}"), offset=9).astype(np.int64)
+    return np.cumsum(np.concatenate([[int.from_bytes(packed[1:9], "little")], steps]))

@@ -16,8 +16,8 @@ from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.connectors.spark.delta_merge import DeltaTxn, TableRule, write_records
 from tidelog.connect.connectors.spark.delta_sink import DeltaJob
 from tidelog.connect.data.errors import ConnectError
+from tidelog.connect.runtime.offsets import committed_offsets
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.offsets import committed_offsets
 from tidelog.connect.worker import Worker
 from tidelog.log.lake import Lake
 from tidelog.operations.connector_configs import TargetState

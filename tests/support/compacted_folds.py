@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelog.connect.store.offsets import OffsetState, offset_record
+from tidelog.connect.runtime.offsets import OffsetState, offset_record
 from tidelog.log.compacted_topic import CompactedTopic, TopicOwner
 from tidelog.log.delta.layout import SCHEMAS_TOPIC
 from tidelog.log.lake import Lake

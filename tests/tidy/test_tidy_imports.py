@@ -157,7 +157,7 @@ def test_no_modules_import_each_other_in_a_circle():
         ("tidelog.operations.groups", "from tidelog.clients.values.partitions import TopicPartition"),
         ("tidelog.retention.run", "from tidelog.operations.snapshots import LakeSnapshot"),
         ("tidelog.broker.admin.topics", "from tidelog.clients.admin import topic_requests"),
-        ("tidelog.connect.store.offsets", "def f():\n    from tidelog.clients.admin.client import AdminClient"),
+        ("tidelog.connect.runtime.offsets", "def f():\n    from tidelog.clients.admin.client import AdminClient"),
         ("tidelog.console.transactions", "from tidelog.clients.admin.enums import ConfigSource"),
         ("tidelog.connect.converters.base", "from tidelog.schema_registry import SchemaRegistryClient"),
         ("tidelog.clients.producer.producer", "import pyspark_tidelog"),

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tidelog.access.credentials import MOST_PASSWORD_CHARS, is_password
-from tidelog.access.identity import Identity
+from tidelog.access.model import Identity
 from tidelog.access.users import Users
 from tidelog.log.base.errors import AuthenticationError
 

@@ -185,3 +185,11 @@ class AclFilter:
         if acl.pattern is AclPattern.PREFIXED:
             return self.name.startswith(acl.name)
         return acl.name in (self.name, ANY_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A principal that has shown its credentials. `until_s`: when they end, s since the epoch; None for never."""
+
+    principal: str
+    until_s: float | None = None

@@ -13,7 +13,7 @@ from joserfc.errors import JoseError, UnsupportedAlgorithmError
 from joserfc.jwt import JWTClaimsRegistry
 
 from tidelog.access.broker_user import BROKER_USER
-from tidelog.access.identity import Identity
+from tidelog.access.model import Identity
 from tidelog.access.public_keys import PublicKeys
 from tidelog.access.token_settings import TokenSettings
 from tidelog.log.base.clock import Clock

@@ -25,8 +25,7 @@ from tidelog.log.records import partitioners
 from tidelog.log.records.checks import check_columns
 from tidelog.log.records.frames import as_table
 from tidelog.log.rules.appends import LogAppendTimeError, Marker, Ranges, StagedShare, parse_acks
-from tidelog.log.rules.topics import Outcome, require_partition, require_topic
-from tidelog.log.rules.typed_topics import decide_grow
+from tidelog.log.rules.topics import Outcome, decide_grow, require_partition, require_topic
 from tidelog.log.segments import fetch
 from tidelog.log.segments.restage import restage
 from tidelog.log.segments.staging import Stager, Target

@@ -15,9 +15,8 @@ from tidelog.access.authenticator import Authenticator
 from tidelog.access.authorizer import AclVerdict, Subject
 from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.access.following import AccessFollower
-from tidelog.access.identity import Identity
 from tidelog.access.in_force import AccessInForce
-from tidelog.access.model import ANONYMOUS, AclOperation, seen_address
+from tidelog.access.model import ANONYMOUS, AclOperation, Identity, seen_address
 from tidelog.access.public_keys import PublicKeys
 from tidelog.access.token_settings import TokenSettings
 from tidelog.access.tokens import Tokens

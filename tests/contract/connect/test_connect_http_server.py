@@ -12,8 +12,8 @@ from starlette.responses import PlainTextResponse
 from support.waiting import eventually
 
 from tidelog.connect.api.operations import ConnectOperations
+from tidelog.connect.runtime.offsets import committed_offsets
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.offsets import committed_offsets
 from tidelog.connect.worker import Worker
 from tidelog.log.lake import Lake
 

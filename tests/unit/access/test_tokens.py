@@ -17,7 +17,7 @@ from support.broker_connections import FakeClock
 from support.token_issuers import AUDIENCE, ISSUER, Issuer, new_key
 from support.waiting import PATIENCE_S
 
-from tidelog.access.identity import Identity
+from tidelog.access.model import Identity
 from tidelog.access.public_keys import LEAST_S, RETRY_S, PublicKeys, fetched
 from tidelog.access.token_settings import TokenSettings
 from tidelog.access.tokens import MOST_BYTES, Tokens

@@ -8,7 +8,7 @@ import pytest
 
 from tidelog.access.authenticator import Authenticator
 from tidelog.access.credentials import ScramMechanism, credential
-from tidelog.access.identity import Identity
+from tidelog.access.model import Identity
 from tidelog.access.state import AccessState
 from tidelog.access.users import Users
 from tidelog.log.base.errors import AuthenticationError

@@ -4,7 +4,7 @@ from support.connect_plugins import COLLECTOR, COUNTER
 from support.waiting import eventually
 from test_connect_api import CONVERTERS, Rest
 
-from tidelog.connect.api.metrics import worker_metrics
+from tidelog.connect.api.rest_server import worker_metrics
 from tidelog.connect.runtime.task_figures import WINDOW_S, TaskFigure, TaskFigures
 from tidelog.server.connections import HttpCounts
 

@@ -12,6 +12,7 @@ from support.logs import memory_lake, open_lake, quiet
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
 from tidelog.connect.data.records import ConnectHeader, SourceRecord
 from tidelog.connect.runtime.conversion import Conversion
+from tidelog.connect.runtime.offsets import OffsetState
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.shared import WorkerShared
 from tidelog.connect.runtime.source_loop import SourceLoop, newest_offsets
@@ -23,7 +24,6 @@ from tidelog.connect.runtime.source_writers import (
 )
 from tidelog.connect.runtime.tolerance import ToleranceOperator, TolerancePolicy
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.offsets import OffsetState
 from tidelog.log.base.errors import ProducerFencedError, StorageUnavailableError, UnknownTopicError
 from tidelog.operations.connectors import workers_topic
 

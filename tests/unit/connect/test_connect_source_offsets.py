@@ -1,6 +1,6 @@
 """The records of connect-offsets and their fold."""
 
-from tidelog.connect.store.offsets import OffsetState, offset_record
+from tidelog.connect.runtime.offsets import OffsetState, offset_record
 
 
 def test_source_offsets_are_by_connector_and_partition_whatever_the_order_of_its_keys():

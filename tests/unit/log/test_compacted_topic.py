@@ -9,7 +9,7 @@ import pytest
 from support.compacted_folds import KINDS, TOPIC, Pair, Seen, Texts, make, plain, records
 from support.logs import memory_lake, open_lake, quiet
 
-from tidelog.connect.store.offsets import OffsetState, offset_record
+from tidelog.connect.runtime.offsets import OffsetState, offset_record
 from tidelog.log.appends.joint import JointAppend
 from tidelog.log.base.errors import (
     InvalidConfigError,

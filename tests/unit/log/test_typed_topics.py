@@ -12,8 +12,7 @@ from tidelog.log.base.errors import InvalidConfigError, OutcomeUnknownError, Sto
 from tidelog.log.delta.schema import DELTA_SCHEMA, HEADERS
 from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.lake import Lake
-from tidelog.log.rules.topics import decide_create
-from tidelog.log.rules.typed_topics import decide_grow
+from tidelog.log.rules.topics import decide_create, decide_grow
 from tidelog.log.segments.fetch import find_latest
 from tidelog.log.state.topic_state import FORMAT, VALUE_SCHEMAS, TopicState
 from tidelog.log.topic import Topic

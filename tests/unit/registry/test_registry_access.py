@@ -13,8 +13,7 @@ from tidelog.access.access_log import AccessLog
 from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.following import LOOK_EVERY_S
-from tidelog.access.identity import Identity
-from tidelog.access.model import CLUSTER_NAME, Acl, AclOperation, AclPattern, AclPermission, AclResource
+from tidelog.access.model import CLUSTER_NAME, Acl, AclOperation, AclPattern, AclPermission, AclResource, Identity
 from tidelog.log.base.errors import AuthenticationError, StorageUnavailableError
 from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.registry.api import routing

@@ -15,7 +15,7 @@ from tidelog.log.delta.layout import entry_path
 from tidelog.log.lake import Lake
 from tidelog.log.storage import Storage
 from tidelog.retention.maintenance import maintain
-from tidelog.retention.purge.clock_check import clock_problem
+from tidelog.retention.purge.plan import clock_problem
 from tidelog.transactions.upkeep import TransactionUpkeep
 
 DAY_MS = 86_400_000

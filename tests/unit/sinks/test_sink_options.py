@@ -7,8 +7,16 @@ import pytest
 
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.records.partitioners import PARTITIONERS
-from tidelog.sinks.columns import HEADERS, check_columns
-from tidelog.sinks.options import NO_OVERWRITE, NULL_TOPIC, SinkOptions, WriteId, parse_batch, parse_stream
+from tidelog.sinks.options import (
+    HEADERS,
+    NO_OVERWRITE,
+    NULL_TOPIC,
+    SinkOptions,
+    WriteId,
+    check_columns,
+    parse_batch,
+    parse_stream,
+)
 
 Parse = Callable[[dict[str, str], str | None], SinkOptions]
 BOTH = (parse_batch, parse_stream)

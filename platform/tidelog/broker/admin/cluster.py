@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from tidelog.broker.admin.refusals import result
+from tidelog.broker.base.access import NOT_ASKED, cluster_operations
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.operations import NOT_ASKED, cluster_operations
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, InvalidRequestError
 from tidelog.cluster.cluster_log import ClusterLog

@@ -20,10 +20,10 @@ from tidelog.broker.admin.topic_facts import (
     placement,
     survey,
 )
+from tidelog.broker.base.access import NOT_ASKED, cluster_operations, operations
 from tidelog.broker.base.calls import Call, Encoded, Reply
 from tidelog.broker.base.cluster_view import ClusterView, rack_of
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.operations import NOT_ASKED, cluster_operations, operations
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import Answer, encode
 from tidelog.broker.wire.errors import (

@@ -17,9 +17,9 @@ from tidelog.broker.admin.topic_facts import (
     placement,
     survey,
 )
+from tidelog.broker.base.access import NOT_ASKED, operations
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.operations import NOT_ASKED, operations
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import InvalidRequestError
 from tidelog.log.base.errors import TidelogError, UnknownPartitionError, UnknownTopicError

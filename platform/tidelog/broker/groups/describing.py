@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, Final
 
 from tidelog.access.model import AclResource
+from tidelog.broker.base.access import NOT_ASKED, operations
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.operations import NOT_ASKED, operations
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
 from tidelog.broker.wire.apis import ApiKey

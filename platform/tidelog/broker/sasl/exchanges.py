@@ -12,7 +12,7 @@ import scramp
 
 from tidelog.access.authenticator import MOST_NAME_CHARS, Authenticator
 from tidelog.access.credentials import ScramCredential, ScramMechanism, exchange
-from tidelog.access.identity import Identity
+from tidelog.access.model import Identity
 from tidelog.log.base.errors import AuthenticationError
 
 PLAIN: Final = "PLAIN"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tidelog.access.audit import Requester
 from tidelog.access.authenticator import Authenticator
 from tidelog.access.broker_user import BROKER_PRINCIPAL
-from tidelog.access.identity import Identity
+from tidelog.access.model import Identity
 from tidelog.access.token_settings import TokenSettings
 from tidelog.access.users import Users
 from tidelog.broker.base.access import BrokerAccess

@@ -15,8 +15,7 @@ from tidelog.clients.aio.producer import AIOProducer
 from tidelog.clients.consumer.deserializing import context_of, raise_event, telling
 from tidelog.clients.producer.records import as_headers
 from tidelog.clients.producer.serializing import naming
-from tidelog.clients.values.key_value import K, V
-from tidelog.clients.values.message import Message
+from tidelog.clients.values.message import K, Message, V
 from tidelog.clients.values.serdes import Serdes, configured_serdes
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.log.group_commit.requests import NO_PARTITION

@@ -2,12 +2,11 @@
 
 # ruff: noqa: ARG002 - confluent-kafka's parameters, of which some mean nothing here
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from tidelog.clients.by_partition import offsets_by_time
 from tidelog.clients.consumer.buffer import Buffer, as_table
 from tidelog.clients.consumer.commits import as_partition, commit_failed, partitions_of, to_offsets
 from tidelog.clients.consumer.consumer_statistics import ConsumerStatistics
@@ -17,15 +16,17 @@ from tidelog.clients.consumer.polling import Polling
 from tidelog.clients.consumer.rebalance import Events, RebalanceCallback, Rebalancing
 from tidelog.clients.consumer.shared import ConsumerShared
 from tidelog.clients.consumer.subscription import TopicSelection
-from tidelog.clients.finalizer import Finalizer
-from tidelog.clients.lake_client import LakeClient
+from tidelog.clients.lake_client import Finalizer, LakeClient
 from tidelog.clients.open_lake import OpenedLake, open_lake
 from tidelog.clients.settings import ConsumerSettings
-from tidelog.clients.stats.documents import Ticker, traffic_of
-from tidelog.clients.values.errors import KafkaError, KafkaException, invalid_argument, kafka_exceptions
+from tidelog.clients.stats import Ticker, traffic_of
+from tidelog.clients.values.errors import KafkaError, KafkaException, invalid_argument, kafka_error, kafka_exceptions
 from tidelog.clients.values.message import Message
-from tidelog.clients.values.partitions import OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
+from tidelog.clients.values.partitions import OFFSET_END, OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
+from tidelog.log.base.errors import TidelogError
+from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import require_partition
+from tidelog.operations.topics import ask_together
 
 MOST_MESSAGES = 1_000_000
 
@@ -272,7 +273,7 @@ class Consumer(LakeClient):
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
         """The first offset at or after the ms since the epoch in each `offset`; OFFSET_END where there is none."""
         self._polling.require_open()
-        return offsets_by_time(self._lake, partitions_of(partitions))
+        return _offsets_by_time(self._lake, partitions_of(partitions))
 
     # --- offsets -------------------------------------------------------------------------------------------
 
@@ -348,3 +349,26 @@ def _stop(fetcher: Fetcher, group: GroupSide, opened: OpenedLake, ticker: Ticker
     fetcher.join()
     group.join()
     opened.close()
+
+
+def _offsets_by_time(lake: Lake, wanted: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """The first offset at or after the ms since the epoch in each `offset`; OFFSET_END where there is none."""
+    answers = left = [TopicPartition(p.topic, p.partition, p.offset) for p in wanted]
+    while left:  # more than once only where a partition is asked for twice
+        asked = {(p.topic, p.partition): p for p in reversed(left)}
+        left = [p for p in left if asked[p.topic, p.partition] is not p]
+        for topic in {topic for topic, _ in asked}:
+            _find_by_time(lake, topic, {p.partition: p for p in asked.values() if p.topic == topic})
+    return answers
+
+
+def _find_by_time(lake: Lake, topic: str, asked: Mapping[int, TopicPartition]) -> None:
+    """Put in place of each time the offset that was found, or the partition's error."""
+    times = {partition: p.offset for partition, p in asked.items()}
+    found = ask_together(lambda wanted: lake.offsets_for_times(topic, wanted), times)
+    for partition, p in asked.items():
+        offset = found[partition]
+        if isinstance(offset, TidelogError):
+            p.offset, p.error = OFFSET_INVALID, kafka_error(offset)
+        else:
+            p.offset = OFFSET_END if offset is None else offset

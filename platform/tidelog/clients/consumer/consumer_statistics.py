@@ -6,8 +6,8 @@ from typing import Any
 
 from tidelog.clients.consumer.assignment import PartitionState
 from tidelog.clients.consumer.shared import ConsumerShared
-from tidelog.clients.stats.documents import Statistics
-from tidelog.clients.stats.traffic import Traffic
+from tidelog.clients.stats import Statistics
+from tidelog.clients.traffic import Traffic
 
 
 @dataclass

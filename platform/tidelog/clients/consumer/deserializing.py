@@ -6,8 +6,7 @@ from typing import Generic, NoReturn
 
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.values.errors import ConsumeError, KeyDeserializationError, ValueDeserializationError
-from tidelog.clients.values.key_value import K, V
-from tidelog.clients.values.message import Message
+from tidelog.clients.values.message import K, Message, V
 from tidelog.clients.values.serdes import WithSerdes
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 

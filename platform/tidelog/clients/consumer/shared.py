@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tidelog.clients.consumer.assignment import ConsumerAssignment
 from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.settings import ConsumerSettings
-from tidelog.clients.stats.traffic import Traffic
+from tidelog.clients.traffic import Traffic
 from tidelog.log.lake import Lake
 
 

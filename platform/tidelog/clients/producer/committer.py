@@ -15,7 +15,7 @@ from tidelog.clients.producer.records import Chunk, Part, sizes_by_partition
 from tidelog.clients.producer.topic_queue import InFlight, TopicQueue
 from tidelog.clients.producer.transactions import ProducerTransactions
 from tidelog.clients.settings import ProducerSettings
-from tidelog.clients.stats.traffic import TopicFigures, Traffic
+from tidelog.clients.traffic import TopicFigures, Traffic
 from tidelog.clients.values.errors import KafkaException
 from tidelog.log.base.errors import UnknownTopicError
 from tidelog.log.group_commit.engine import GroupCommit, PendingEntry

@@ -9,8 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tidelog.clients.consumer.commits import partitions_of
-from tidelog.clients.finalizer import Finalizer
-from tidelog.clients.lake_client import LakeClient
+from tidelog.clients.lake_client import Finalizer, LakeClient
 from tidelog.clients.open_lake import OpenedLake, open_lake
 from tidelog.clients.producer.committer import Shared, TopicCommitter
 from tidelog.clients.producer.delivery_reports import Reports
@@ -28,7 +27,7 @@ from tidelog.clients.producer.records import (
 from tidelog.clients.producer.topic_queue import InFlight, parts_of, require_global_lock
 from tidelog.clients.producer.transactions import ProducerTransactions, no_transactional_id
 from tidelog.clients.settings import ProducerSettings
-from tidelog.clients.stats.documents import Ticker, traffic_of
+from tidelog.clients.stats import Ticker, traffic_of
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_exception, kafka_exceptions
 from tidelog.clients.values.partitions import ConsumerGroupMetadata, TopicPartition
 from tidelog.log.base.worker_threads import Helpers

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tidelog.clients.producer.committer import Shared, TopicCommitter
-from tidelog.clients.stats.documents import Statistics, Ticker
-from tidelog.clients.stats.traffic import TopicFigures, Traffic
+from tidelog.clients.stats import Statistics, Ticker
+from tidelog.clients.traffic import TopicFigures, Traffic
 from tidelog.transactions.lifecycle import TransactionPhase
 
 # The partition of records that have none yet, as librdkafka numbers it.

@@ -7,7 +7,7 @@ from typing import Any, Generic
 from tidelog.clients.producer.producer import Producer
 from tidelog.clients.producer.records import DeliveryCallback, as_headers
 from tidelog.clients.values.errors import KeySerializationError, ValueSerializationError
-from tidelog.clients.values.key_value import K, V
+from tidelog.clients.values.message import K, V
 from tidelog.clients.values.serdes import WithSerdes
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.log.group_commit.requests import NO_PARTITION

@@ -1,9 +1,19 @@
 """A record as programs see it, in the shape of `confluent_kafka.Message`: what a consumer polls, what a producer's
 delivery callback is given."""
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
-from tidelog.clients.values.key_value import K, V
+# The types of keys and values: of messages, and of the clients that make objects of bytes.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    K = TypeVar("K", default=Any)
+    V = TypeVar("V", default=Any)
+else:  # a default of a type variable means nothing to a running program
+    from typing import TypeVar
+
+    K = TypeVar("K")
+    V = TypeVar("V")
 
 TIMESTAMP_NOT_AVAILABLE = 0
 TIMESTAMP_CREATE_TIME = 1

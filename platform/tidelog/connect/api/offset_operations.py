@@ -5,9 +5,9 @@ from typing import Any
 
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.data.errors import ConnectError
+from tidelog.connect.runtime.offsets import committed_offsets, offset_record, set_offsets
 from tidelog.connect.runtime.runs import fence
 from tidelog.connect.spi.connectors import SinkConnector, SourceConnector
-from tidelog.connect.store.offsets import committed_offsets, offset_record, set_offsets
 from tidelog.log.base.errors import TidelogError
 from tidelog.operations.connector_configs import TargetState
 from tidelog.operations.connector_statuses import RunState

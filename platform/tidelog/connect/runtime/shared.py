@@ -3,9 +3,9 @@
 import threading
 
 from tidelog.connect.config.providers import ConfigProviders
+from tidelog.connect.runtime.offsets import OffsetState
 from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.worker_settings import WorkerSettings
-from tidelog.connect.store.offsets import OffsetState
 from tidelog.log.lake import Lake
 from tidelog.operations.connector_configs import ConfigState
 from tidelog.operations.connector_statuses import RunState, RunStatus, StatusState, status_key, topic_record

@@ -6,11 +6,11 @@ from typing import Any
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
 from tidelog.connect.data.records import SourceRecord
 from tidelog.connect.runtime.conversion import Conversion, RawRecord
+from tidelog.connect.runtime.offsets import canonical, offset_record
 from tidelog.connect.runtime.source_writers import SourceWriter, WriteBatch
 from tidelog.connect.runtime.task_figures import RetryNotes, TaskFigure
 from tidelog.connect.runtime.tolerance import RecordFailedError, ToleranceOperator, is_retriable
 from tidelog.connect.spi.sources import SourceTask
-from tidelog.connect.store.offsets import canonical, offset_record
 from tidelog.log.base.backoff import Backoff
 
 # The most records that an interval's transaction has: then it is committed, however short it was.

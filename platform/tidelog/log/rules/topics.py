@@ -38,6 +38,8 @@ R = TypeVar("R")
 MOST_PARTITIONS = 2**31 - 1
 # The operation of an entry that takes others back.
 REPAIR = "REPAIR"
+# The operation of an entry by which a typed topic's table learns schemas that values came with.
+GROW = "ADD COLUMNS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,3 +259,23 @@ def decide_take_back(state: TopicState, now_ms: int) -> Outcome[None]:
     parameters = {"entries": ", ".join(str(entry.version) for entry in state.foreign)}
     # The segments that come back are as durable as they were before.
     return Outcome(take_back(state, now_ms), None, REPAIR, parameters=parameters, synced=True)
+
+
+def decide_grow(state: TopicState, topic: str, topic_id: str, schemas: Sequence[WrittenSchema]) -> Outcome[None]:
+    """Let the table know schemas that values came with; nothing where it knows them, or the topic isn't typed (now).
+
+    The entry changes the property, the table's schema and nothing else. Of two writers that see one schema at once, the
+    second finds it there. Raises `SchemaError` for one that no codec takes.
+    """
+    metadata = require_topic(state, topic, topic_id)
+    table, own = TypedTable.of(metadata), metadata.configuration
+    kind, subject = (own.get(f"{CONFIG_PREFIX}{key}", "") for key in ("value.columns", "value.schema.subject"))
+    wanted = [one for one in schemas if one.kind == kind and one.subject == subject]
+    if table is None or not wanted:
+        return Outcome((), None)
+    after = table.with_schemas(wanted)
+    if after == table:
+        return Outcome((), None)
+    changed = replace(metadata, schema=after.schema, configuration={**own, **after.properties})
+    ids = ", ".join(str(one.id) for one in wanted)
+    return Outcome((changed,), None, GROW, parameters={"schemas": ids})

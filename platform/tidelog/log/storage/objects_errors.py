@@ -7,6 +7,7 @@ shape that is relied on has a test against a scripted server.
 
 import re
 from collections.abc import Collection
+from typing import Final
 
 from obstore import exceptions as obs
 
@@ -18,7 +19,7 @@ from tidelog.log.base.errors import (
     StoragePermissionError,
     StorageUnavailableError,
 )
-from tidelog.log.storage.objects_credentials import missing_credentials
+from tidelog.log.storage.option_table import SCHEMES
 
 # What obstore's calls raise: NotFoundError is Python's FileNotFoundError, some of its wrappers raise OSError.
 RAISED = (obs.BaseError, OSError)
@@ -34,6 +35,29 @@ _TRY_LATER = (408, 409, 412, 425, 429)
 # S3 answers 200 to a deletion that it denies, and says so of the key.
 _DELETION_DENIED = re.compile(r"DeleteObjects request failed .*\(code: AccessDenied\)", re.DOTALL)
 _DENIED = (obs.PermissionDeniedError, obs.UnauthenticatedError)
+# Requests to the metadata services of AWS (EC2, ECS, EKS), Google Cloud and Azure, or to their stand-ins.
+_ROLE: Final = re.compile(
+    r"Error performing (?:PUT|GET) http://(?:169\.254\.|\[fd00:ec2:|metadata[./]|[^ ]*/latest/(?:api/token|meta-data)"
+    r"|[^ ]*/computeMetadata/|[^ ]*/metadata/identity/)"
+    r"|Error performing token request: Error performing GET http:"
+)
+_ROLE_STATUS: Final = re.compile(r"non-2xx status code: (\d{3}[^:\n]*)")
+_WAYS: Final = {
+    "s3": (
+        "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; or AWS_PROFILE, which keys in ~/.aws need, also those of"
+        " 'default'; or the options lake.s3.access.key.id and lake.s3.secret.access.key. On EC2, ECS or EKS give the"
+        " machine a role."
+    ),
+    "gcs": (
+        "Run 'gcloud auth application-default login', or set GOOGLE_APPLICATION_CREDENTIALS to the path of a file of"
+        " credentials, or the option lake.gcs.service.account.path. On Google Cloud give the machine a service account."
+    ),
+    "azure": (
+        "Set AZURE_STORAGE_ACCOUNT_KEY, or AZURE_STORAGE_SAS_TOKEN, or AZURE_TENANT_ID, AZURE_CLIENT_ID and"
+        " AZURE_CLIENT_SECRET, or the options of the same names (lake.azure.account.access.key ...). On Azure give the"
+        " machine a managed identity."
+    ),
+}
 
 
 def conflict_is_proven(error: Exception) -> bool:
@@ -148,3 +172,23 @@ def _status(text: str) -> int | None:
 def _code(text: str) -> str | None:
     found = _CODE.search(text)
     return found[1] if found else None
+
+
+def missing_credentials(location: str, error: Exception) -> str | None:
+    """That there are no credentials for the store of `location`, and where to put some; None for another error.
+
+    Where no option names any, the client asks the machine's own: those of its role, from a metadata service of the
+    cloud at a fixed address. On any other machine that fails, with a message about this service.
+    """
+    text = str(error)
+    if not _ROLE.search(text):
+        return None
+    scheme, _, path = location.partition("://")
+    store = next((name for name, schemes in SCHEMES.items() if scheme in schemes), "s3")
+    status = _ROLE_STATUS.search(text)
+    said = f"answers {status[1].strip()}" if status else "gives no answer"
+    return (
+        f"There are no credentials for {scheme}://{path.partition('/')[0]}: no option and no variable of the"
+        " environment names any, and the machine has no role of its own (the cloud's metadata service"
+        f" {said}). {_WAYS[store]}"
+    )

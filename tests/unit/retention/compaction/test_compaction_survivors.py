@@ -12,9 +12,8 @@ from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage import MemoryStorage
 from tidelog.retention.compaction.newest_keys import NewestKeys
-from tidelog.retention.compaction.packed_offsets import pack, unpack
 from tidelog.retention.compaction.plan import PartitionCompaction
-from tidelog.retention.compaction.survivors import survivors
+from tidelog.retention.compaction.survivors import pack, survivors, unpack
 
 KEYS = st.sampled_from([b"", b"a", b"b", b"c" * 40, None])
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from tidelog.connect.connectors.spark.delta_merge import DeltaTxn, TableRule, write_records
 from tidelog.connect.connectors.spark.delta_sink import SPARK_DELTA_KEYS, DeltaJob
-from tidelog.connect.store.offsets import committed_offsets, set_offsets
+from tidelog.connect.runtime.offsets import committed_offsets, set_offsets
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.typed_values import listed
 from tidelog.log.lake import Lake

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tidelog.clients.cluster import BROKER_ID, BROKER_PORT, BrokerMetadata
 from tidelog.clients.settings import ConsumerSettings, ProducerSettings
-from tidelog.clients.stats.traffic import Traffic, Window
+from tidelog.clients.traffic import Traffic, Window
 from tidelog.clients.values.partitions import OFFSET_INVALID
 from tidelog.log.base.clock import Clock
 from tidelog.log.lake import Lake

@@ -18,11 +18,11 @@ from support.waiting import eventually
 from tidelog.aio import AIOConsumer, AIOProducer
 from tidelog.clients.consumer.consumer_statistics import ConsumerStatistics
 from tidelog.clients.producer.producer import Producer
-from tidelog.clients.stats.traffic import Window
+from tidelog.clients.traffic import Window
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.log.lake import Lake
 
-FIELDS = json.loads((Path(__file__).parents[2] / "vectors" / "librdkafka_statistics.json").read_text(encoding="utf-8"))
+FIELDS = json.loads((Path(__file__).parents[1] / "vectors" / "librdkafka_statistics.json").read_text(encoding="utf-8"))
 QUICK = {"statistics.interval.ms": 1}
 
 

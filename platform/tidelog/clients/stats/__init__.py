@@ -1,1 +1,0 @@
-"""tidelog.clients.stats: librdkafka's statistics."""
