@@ -21,7 +21,7 @@ from support.spark_queries import (
 from tidelog.log.base.errors import InvalidConfigError, InvalidOptionError, LogTrimmedError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.spark import create_view, decoded, read_topic, stream_topic
-from tidelog.spark.settings import VERIFY_PAGES
+from tidelog.spark.native import VERIFY_PAGES
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from typing import Any, Final
 import pytest
 from support.lanes import Deal, Durations, read_durations
 
-from tidelog.log.base.one_thread import ONE_THREAD
+from tidelog.log.base.environment import ONE_THREAD
 
 os.environ.update(ONE_THREAD)  # before the libraries are imported that it is for
 _LENGTH: Final = struct.Struct(">I")

@@ -9,7 +9,7 @@ from typing import Final
 
 from support.nursery import TESTS
 
-from tidelog.log.base.one_thread import ONE_THREAD
+from tidelog.log.base.environment import ONE_THREAD
 
 _PRELOADED: Final = [
     "hypothesis",

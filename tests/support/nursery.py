@@ -21,7 +21,7 @@ from typing import Any
 
 from support.nursery_server import NOT_ALONE
 
-from tidelog.log.base.one_thread import ONE_THREAD
+from tidelog.log.base.environment import ONE_THREAD
 
 TESTS = Path(__file__).parents[1]
 

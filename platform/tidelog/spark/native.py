@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from os import PathLike
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -24,11 +24,12 @@ from tidelog.log.state.topic_state import TopicState
 from tidelog.log.typed.facts import typing_of
 from tidelog.spark.jars import require_delta
 from tidelog.spark.s3a import hadoop_address, s3a_settings
-from tidelog.spark.settings import VERIFY_PAGES
 from tidelog.spark.typed_rows import typed_rows
 
 Reader = TypeVar("Reader", DataFrameReader, DataStreamReader)
 
+# Whether Spark's Parquet scan checks the checksums of pages. The session alone says so: to a reader it is no option.
+VERIFY_PAGES: Final = "parquet.page.verify-checksum.enabled"
 _OFFSET = "base_offset + position"
 
 

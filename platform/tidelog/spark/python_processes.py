@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NoReturn
 
-from tidelog.log.base.one_thread import ONE_THREAD
+from tidelog.log.base.environment import ONE_THREAD
 from tidelog.spark.forked_python import SOCKET
 
 # What processes of a data source import before they do anything; the modules that Spark starts are run again.

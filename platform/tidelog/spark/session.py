@@ -16,11 +16,22 @@ from tidelog.log.base.typed_values import listed
 from tidelog.log.lake import Lake
 from tidelog.spark import s3a
 from tidelog.spark.jars import add_packages, delta_is_there, delta_package
+from tidelog.spark.native import VERIFY_PAGES
 from tidelog.spark.python_processes import forking_python
 from tidelog.spark.refusals import name_tidelog_first
-from tidelog.spark.settings import DATABASE_KEY, SETTINGS
-from tidelog.spark.topic_views import keep_views
+from tidelog.spark.topic_views import DATABASE_KEY, keep_views
 
+# What makes a session quick on small topics. What the caller, spark-submit or spark-defaults.conf says goes over it.
+_SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    VERIFY_PAGES: "true",
+    # Delta replays a table's log with this many tasks; 50 by default, for tables of millions of files.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    # Over columnar input, Spark 4.2.0 turns what a UDF by Arrow gives into rows, columns and rows again, and a Python
+    # UDF by Arrow over Parquet may wait for ever.
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
 _EXTENSIONS: Final = "spark.sql.extensions"
 _DELTA_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 _DELTA_CATALOG: Final = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
@@ -58,7 +69,7 @@ def configure(
         SparkContext._ensure_initialized(conf=_conf_of(builder))
     jvm = SparkContext._jvm
     given = {**dict(SparkConf(_jvm=jvm).getAll()), **builder._options}
-    builder = _with_defaults(builder, SETTINGS, given)
+    builder = _with_defaults(builder, _SETTINGS, given)
     if given.get(_MASTER, "").startswith("local") and _python_of_workers(given) == sys.executable:
         builder = _with_defaults(builder, _DAEMON, given)
     if delta:

@@ -20,10 +20,11 @@ from tidelog.log.rules import names
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.typed.facts import typing_of
 from tidelog.spark.native import hidden_below, read_topic
-from tidelog.spark.settings import DATABASE_KEY
 
 logger = logging.getLogger("tidelog.spark")
 
+# The database of global temporary views, which a session has from its start.
+DATABASE_KEY: Final = "spark.sql.globalTempDatabase"
 # New topics are looked for at this interval. On an object store those that are known are looked at less often: each
 # look costs a request a topic.
 LOOK_EVERY_S: Final = 2.0

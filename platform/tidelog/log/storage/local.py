@@ -34,8 +34,7 @@ from tidelog.log.storage.local_files import (
     start_writeback,
     write_all,
 )
-from tidelog.log.storage.paths import check_folder, check_path, is_unfinished
-from tidelog.log.storage.port import ObjectInfo
+from tidelog.log.storage.port import ObjectInfo, check_folder, check_path, is_unfinished
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # matters to a pipe only: opening it doesn't wait for its other end
 _READ_BYTES = 64 * 1024

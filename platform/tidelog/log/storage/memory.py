@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from tidelog.log.base.clock import Clock, SystemClock
 from tidelog.log.base.errors import ObjectNotFoundError
-from tidelog.log.storage.paths import check_folder, check_path
-from tidelog.log.storage.port import ObjectInfo
+from tidelog.log.storage.port import ObjectInfo, check_folder, check_path
 
 
 class _Object(NamedTuple):

@@ -22,8 +22,7 @@ from tidelog.log.storage.objects_errors import (
     no_object_to_see,
 )
 from tidelog.log.storage.options import Secrets
-from tidelog.log.storage.paths import check_folder, check_path
-from tidelog.log.storage.port import ObjectInfo
+from tidelog.log.storage.port import ObjectInfo, check_folder, check_path
 from tidelog.log.storage.ranged import Piece, RangedFile, first_range
 from tidelog.log.storage.requests import (
     PART_BYTES,

@@ -1,7 +1,7 @@
 """The storage port: what tidelog asks of a place that keeps its bytes.
 
 Paths are relative to the lake's root, with `/` between parts, never starting or ending with one, no part
-empty, `.` or `..` (`tidelog.log.storage.paths`; anything else raises `InvalidPathError`). An object and a
+empty, `.` or `..` (`check_path`: anything else raises `InvalidPathError`). An object and a
 folder of objects never share a path: what then happens is each store's own.
 
 Contracts that hold for every adapter, and that the contract suite checks:
@@ -15,12 +15,39 @@ Contracts that hold for every adapter, and that the contract suite checks:
   `head`, `open`, `sync` and `delete` nothing is there. On a local disk a folder stays when its last object goes.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, BinaryIO, Protocol, TypeGuard, runtime_checkable
+
+from tidelog.log.base.errors import InvalidPathError
+
+# Control characters, lone surrogates and the backslash have no one spelling across stores.
+_FORBIDDEN = re.compile(r"(?:\A|/)\.{0,2}(?:/|\Z)|[\x00-\x1f\x7f\\\ud800-\udfff]|(?:\A|/)\.[^/]*\.tmp\Z")
+
+
+def check_path(path: str) -> None:
+    """Refuse a path that every adapter must refuse. Raises `InvalidPathError`."""
+    if _FORBIDDEN.search(path):
+        raise InvalidPathError(
+            f"The path {path!r} can't name an object. A path is relative to the lake's root: parts between single "
+            "'/', none of them empty, '.' or '..', no control character or backslash, and no last part like "
+            "'.x.tmp' (names of unfinished files). Pass such a path."
+        )
+
+
+def check_folder(folder: str) -> None:
+    """Refuse a folder that is neither "" (the root) nor a path. Raises `InvalidPathError`."""
+    if folder:
+        check_path(folder)
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether the name is that of a file still being written, which listings hide."""
+    return name.startswith(".") and name.endswith(".tmp")
 
 
 @dataclass(frozen=True, slots=True)

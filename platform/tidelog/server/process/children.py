@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 
 from tidelog.log.base.backoff import Backoff
 from tidelog.log.base.clock import Clock, SystemClock
+from tidelog.log.base.environment import ONE_THREAD
 from tidelog.log.base.errors import TidelogError
-from tidelog.log.base.one_thread import ONE_THREAD
 from tidelog.server.process.stopping import Stop
 
 logger = logging.getLogger(__name__)
