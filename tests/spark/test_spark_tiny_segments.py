@@ -1,4 +1,4 @@
-"""Tiny segments, which tidelog encodes itself, as both of Spark's Parquet readers see them."""
+"""Segments that tidelog encodes itself, tiny ones and others, as both of Spark's Parquet readers see them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,8 +13,11 @@ from support.tiny_segments import CODECS, record, records_of
 
 from tidelog.log.segments.tiny_parquet import write_tiny
 
+# Records, how often they follow one another, and the codec.
 SEGMENTS = st.lists(
-    st.tuples(st.lists(record, min_size=1, max_size=100), st.sampled_from(CODECS)), min_size=8, max_size=8
+    st.tuples(st.lists(record, min_size=1, max_size=100), st.sampled_from([1, 30]), st.sampled_from(CODECS)),
+    min_size=8,
+    max_size=8,
 )
 
 
@@ -38,14 +41,14 @@ def test_spark_reads_what_arrow_reads(
 ) -> None:
     folder = tmp_path_factory.mktemp("segments")
     expected = []
-    for number, (rows, codec) in enumerate(segments):
-        tiny = write_tiny(records_of(rows), codec).data
+    for number, (rows, times, codec) in enumerate(segments):
+        tiny = write_tiny(records_of(rows * times), codec).data
         (folder / f"{number}.parquet").write_bytes(tiny)
         read = pq.read_table(pa.BufferReader(tiny))
-        times = read.column("timestamp").cast(pa.int64())
+        micros = read.column("timestamp").cast(pa.int64())
         expected += [
             (number, *row.values())
-            for row in read.set_column(read.schema.get_field_index("timestamp"), "timestamp", times).to_pylist()
+            for row in read.set_column(read.schema.get_field_index("timestamp"), "timestamp", micros).to_pylist()
         ]
     found = spark.read.parquet(str(folder)).selectExpr(
         "int(regexp_extract(input_file_name(), '([0-9]+).parquet', 1)) number",

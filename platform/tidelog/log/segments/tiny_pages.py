@@ -1,16 +1,16 @@
-"""The pages of a Parquet file of few records: levels, values, checksums.
+"""The pages of a Parquet file that is written in one go: levels, values, checksums.
 
 Definition levels say how much of a column's path is there for a value, repetition levels where a list goes on.
 """
 
 import struct
 import zlib
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
 from tidelog.log.segments.thrift import I32, STRUCT, Field, integer, structure, varint
@@ -34,21 +34,33 @@ _LENGTH: Final = struct.Struct("<I").pack
 BLOCK: Final = 256
 MINIBLOCK: Final = 64
 BLOCKS: Final = varint(BLOCK) + varint(BLOCK // MINIBLOCK)
+_NO_WIDTHS: Final = bytes(BLOCK // MINIBLOCK)
+# Bytes of differences above the least, by how many bits the largest has. Whole bytes are written at once.
+_SIZES: Final = (0, *[1] * 8, *[2] * 8, *[4] * 16, *[8] * 32)
+# Values that Python puts in a row sooner than Arrow begins to.
+_FEW: Final = 150
+
+
+Bytes = bytes | memoryview
 
 
 class Page(NamedTuple):
-    """A page with its header, its size before it is compressed, and Parquet's number of its codec."""
+    """A page with its header, in parts of `stored` bytes, its size before it is compressed, and its codec's number."""
 
-    data: bytes
+    parts: tuple[Bytes, ...]
+    stored: int
     size: int
     codec: int
 
 
-def data_page(count: int, encoding: int, content: bytes, codec: Codec = UNCOMPRESSED) -> Page:
-    """A page of `count` levels and their values. A codec that no caller named is not started for few bytes."""
-    if isinstance(codec, UnaskedCodec) and len(content) < _WORTH_COMPRESSING_BYTES:
-        codec = UNCOMPRESSED
-    return _page(0, _about_data(integer(count), encoding), content, codec)
+def codec_for(size: int, codec: Codec) -> Codec:
+    """How a column of `size` bytes is compressed. A codec that no caller named is not started for few bytes."""
+    return UNCOMPRESSED if isinstance(codec, UnaskedCodec) and size < _WORTH_COMPRESSING_BYTES else codec
+
+
+def data_page(count: int, encoding: int, levels: bytes, values: Bytes, codec: Codec = UNCOMPRESSED) -> Page:
+    """A page of `count` levels and the values that are there."""
+    return _page(0, _about_data(integer(count), encoding), (levels, values), codec)
 
 
 def data_page_header(count: bytes, encoding: int, size: bytes, stored: bytes, checksum: bytes) -> bytes:
@@ -64,7 +76,7 @@ def _about_data(count: bytes, encoding: int) -> Field:
 def dictionary_page(count: int, content: bytes) -> Page:
     """A page of the `count` values of a dictionary."""
     about = structure((1, I32, integer(count)), (2, I32, integer(PLAIN)))
-    return _page(2, (7, STRUCT, about), content, UNCOMPRESSED)
+    return _page(2, (7, STRUCT, about), (content,), UNCOMPRESSED)
 
 
 def arrows_name(codec: str) -> str:
@@ -76,12 +88,18 @@ def _header(kind: int, size: bytes, stored: bytes, checksum: bytes, about: Field
     return structure((1, I32, integer(kind)), (2, I32, size), (3, I32, stored), (4, I32, checksum), about)
 
 
-def _page(kind: int, about: Field, content: bytes, codec: Codec) -> Page:
-    name = arrows_name(codec.name)
-    stored = content if name == "none" else pa.Codec(name, codec.level).compress(content, asbytes=True)
-    (checksum,) = struct.unpack("<i", _LENGTH(zlib.crc32(stored)))
-    header = _header(kind, integer(len(content)), integer(len(stored)), integer(checksum), about)
-    return Page(header + stored, len(header) + len(content), CODECS[codec.name])
+def _page(kind: int, about: Field, content: tuple[Bytes, ...], codec: Codec) -> Page:
+    """What is not compressed is not copied."""
+    size = stored = sum(map(len, content))
+    if codec.name != "none":
+        content = (pa.Codec(arrows_name(codec.name), codec.level).compress(b"".join(content), asbytes=True),)
+        stored = len(content[0])
+    sum_of = 0
+    for part in content:
+        sum_of = zlib.crc32(part, sum_of)
+    checksum = sum_of - (sum_of >> 31 << 32)  # an I32
+    header = _header(kind, integer(size), integer(stored), integer(checksum), about)
+    return Page((header, *content), len(header) + stored, len(header) + size, CODECS[codec.name])
 
 
 # --- levels -------------------------------------------------------------------------------------------------
@@ -110,9 +128,29 @@ def _bit_packed(numbers: Integers, width: int) -> bytes:
 # --- values -------------------------------------------------------------------------------------------------
 
 
-def plain_binaries(values: Sequence[bytes | None]) -> bytes:
+def plain_binaries(values: pa.BinaryArray) -> Bytes:
     """Each value behind its length; nulls are left out."""
-    return b"".join([part for value in values if value is not None for part in (_LENGTH(len(value)), value)])
+    if len(values) <= _FEW:  # sooner than Arrow begins
+        listed = values.to_pylist()
+        return b"".join([part for value in listed if value is not None for part in (_LENGTH(len(value)), value)])
+    if values.null_count:
+        values = values.drop_null()
+    count = len(values)
+    if not count:
+        return b""
+    _, offsets, data = values.buffers()
+    ends = np.frombuffer(offsets, np.int32, count + 1, values.offset * 4)
+    lengths = np.diff(ends).astype("<i4", copy=False)
+    size = int(ends[-1] - ends[0])
+    if (lengths == lengths[0]).all():
+        rows = np.empty((count, 4 + int(lengths[0])), np.uint8)
+        rows[:, :4] = lengths[:1].view(np.uint8)
+        rows[:, 4:] = np.frombuffer(data or b"", np.uint8, size, int(ends[0])).reshape(count, -1)
+        return rows.data.cast("B")
+    # Arrow puts a value behind another without a look at either, and each is four bytes of a length here.
+    fours = pa.py_buffer(np.arange(0, 4 * count + 1, 4, dtype=np.int32))
+    prefixes = pa.BinaryArray.from_buffers(pa.binary(), count, [None, fours, pa.py_buffer(lengths)])
+    return memoryview(pc.binary_join_element_wise(prefixes, values, b"").buffers()[2])[: size + 4 * count]
 
 
 def dictionary_indices(indices: Integers, most: int) -> bytes:
@@ -121,18 +159,31 @@ def dictionary_indices(indices: Integers, most: int) -> bytes:
     return bytes((width,)) + _bit_packed(indices, width)
 
 
+def one_index(count: int) -> bytes:
+    """The first place in a dictionary, `count` times."""
+    return b"\1" + varint(count << 1) + b"\0"
+
+
 def delta_packed(numbers: npt.NDArray[np.int64]) -> bytes:
-    """From 1 to 257 numbers, as differences from one to the next above the least of them."""
+    """Numbers, as differences from one to the next above the least of their block, in whole bytes."""
     header = BLOCKS + varint(len(numbers)) + integer(int(numbers[0]))
     if len(numbers) == 1:
         return header
-    deltas = np.diff(numbers)
-    least = deltas.min()
-    above: list[int] = (deltas - least).view(np.uint64).tolist()
-    widths, packed = bytearray(BLOCK // MINIBLOCK), b""
-    for i, start in enumerate(range(0, len(above), MINIBLOCK)):
-        block = above[start : start + MINIBLOCK]
-        width = widths[i] = max(block).bit_length()
-        bits = sum(number << place * width for place, number in enumerate(block)) if width else 0
-        packed += bits.to_bytes(width * MINIBLOCK // 8, "little")
-    return header + integer(int(least)) + bytes(widths) + packed
+    deltas = numbers[1:] - numbers[:-1]
+    if len(deltas) <= BLOCK:
+        return header + _delta_block(int(deltas.min()), deltas)
+    if (deltas == deltas[0]).all():
+        return header + (integer(int(deltas[0])) + _NO_WIDTHS) * -(-len(deltas) // BLOCK)
+    blocks = np.arange(0, len(deltas), BLOCK)
+    least = np.minimum.reduceat(deltas, blocks).tolist()
+    return header + b"".join(map(_delta_block, least, (deltas[at : at + BLOCK] for at in blocks.tolist())))
+
+
+def _delta_block(least: int, deltas: npt.NDArray[np.int64]) -> bytes:
+    above = (deltas - least).view(np.uint64)
+    size = _SIZES[int(above.max()).bit_length()]
+    if not size:
+        return integer(least) + _NO_WIDTHS
+    used = -(-len(deltas) // MINIBLOCK)
+    widths = bytes((8 * size,)) * used + _NO_WIDTHS[used:]
+    return integer(least) + widths + above.astype(f"<u{size}").tobytes().ljust(used * MINIBLOCK * size, b"\0")

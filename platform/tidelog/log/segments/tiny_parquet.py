@@ -1,11 +1,12 @@
-"""Segments of few records, encoded without Arrow's Parquet writer, which takes longer to start than this to finish.
+"""Segments that are in memory whole, encoded without Arrow's Parquet writer, which takes up to twice as long.
 
-One row group, one page a column (and one of the dictionary of `timestamp_type`), as Arrow's writer would write them:
-the same encodings, statistics, checksums and seal (docs/format.md, "Segments").
+One row group, as Arrow's writer would write it: the same encodings, statistics, checksums and seal (docs/format.md,
+"Segments"). Columns in which all records are alike are kept, by how many records there are.
 """
 
 import struct
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,6 +23,12 @@ from tidelog.log.segments.thrift import integer
 # A tiny segment has at most this many records, and this many bytes of them.
 MOST_RECORDS: Final = 100
 MOST_BYTES: Final = 256 * 1024
+# So has any other one that is written here: with more, Arrow's writer takes no longer.
+_MOST_RECORDS: Final = 16_384
+_MOST_BYTES: Final = 2**20
+# Bytes of a page before it is compressed, about.
+_PAGE_BYTES: Final = 256 * 1024
+_KEPT: Final = 4_096
 
 _NAMES: Final = ("key", "value", "headers", "timestamp", "timestamp_type")
 MAGIC: Final = b"PAR1"
@@ -29,13 +36,22 @@ MAGIC: Final = b"PAR1"
 # --- columns ------------------------------------------------------------------------------------------------
 
 
+def fits(count: int, size: int) -> bool:
+    """Whether `count` records of `size` bytes are written here: few of them are to be few bytes, too."""
+    if count <= MOST_RECORDS:
+        return size <= MOST_BYTES
+    return count <= _MOST_RECORDS and size <= _MOST_BYTES
+
+
 class _Chunk(NamedTuple):
     """A column's pages, and what the footer says of them: `about` up to where they are, then `statistics`.
 
-    `size` is theirs before they are compressed; `dictionary` the bytes of a dictionary's page before the other.
+    `size` is theirs before they are compressed, `stored` after; `dictionary` the bytes of a dictionary's page before
+    the others.
     """
 
-    pages: bytes
+    pages: tuple[pages.Bytes, ...]
+    stored: int
     size: int
     about: bytes
     statistics: bytes
@@ -48,48 +64,61 @@ class _Chunk(NamedTuple):
 
 
 def _chunk(
-    column: bytes, count: int, page: pages.Page, statistics: bytes = b"", dictionary: pages.Page | None = None
+    column: bytes,
+    count: int,
+    data_pages: Sequence[pages.Page],
+    statistics: bytes = b"",
+    dictionary: pages.Page | None = None,
 ) -> _Chunk:
-    first = dictionary or pages.Page(b"", 0, 0)
-    whole, size = first.data + page.data, first.size + page.size
-    numbers = integer(page.codec), integer(count), integer(size), integer(len(whole))
-    return _Chunk(whole, size, footer.about(column, *numbers), statistics, len(first.data))
+    whole = [dictionary, *data_pages] if dictionary else data_pages
+    parts, stored, size, codec = whole[0] if len(whole) == 1 else _together(whole)
+    about = footer.about(column, integer(codec), integer(count), integer(size), integer(stored))
+    return _Chunk(parts, stored, size, about, statistics, dictionary.stored if dictionary else 0)
+
+
+def _together(data_pages: Sequence[pages.Page]) -> pages.Page:
+    parts = tuple([part for page in data_pages for part in page.parts])
+    stored, size = sum([page.stored for page in data_pages]), sum([page.size for page in data_pages])
+    return pages.Page(parts, stored, size, data_pages[-1].codec)
 
 
 def _numbers(column: bytes, codec: Codec, numbers: npt.NDArray[np.int64], low: int, high: int) -> _Chunk:
     """64-bit numbers, none of them null, with exact bounds in the footer."""
     count = len(numbers)
-    content = pages.same_level(1, count) + pages.delta_packed(numbers)
+    levels, values = pages.same_level(1, count), pages.delta_packed(numbers)
     statistics = footer.bounds(struct.pack("<q", low), struct.pack("<q", high))
-    return _chunk(column, count, pages.data_page(count, pages.DELTA_BINARY_PACKED, content, codec), statistics)
+    codec = pages.codec_for(len(levels) + len(values), codec)
+    return _chunk(column, count, [pages.data_page(count, pages.DELTA_BINARY_PACKED, levels, values, codec)], statistics)
 
 
-@cache
+@lru_cache(_KEPT)
 def _positions(count: int) -> _Chunk:
     return _numbers(footer.POSITION, pages.UNCOMPRESSED, np.arange(count), 0, count - 1)
 
 
-@cache
+@lru_cache(_KEPT)
 def one_timestamp_type(count: int, kind: int) -> _Chunk:
     """The column of `count` records of one type of timestamp."""
-    return _timestamp_types(np.full(count, kind, np.int32))
+    return _timestamp_type_chunk(count, np.array([kind]), pages.one_index(count))
 
 
 def _timestamp_types(kinds: npt.NDArray[np.int32]) -> _Chunk:
-    count = len(kinds)
     found, indices = np.unique(kinds, return_inverse=True)
-    content = pages.same_level(1, count) + pages.dictionary_indices(indices, len(found) - 1)
-    page = pages.data_page(count, pages.RLE_DICTIONARY, content)
-    return _chunk(
-        footer.TIMESTAMP_TYPE, count, page, b"", pages.dictionary_page(len(found), found.astype("<i4").tobytes())
-    )
+    return _timestamp_type_chunk(len(kinds), found, pages.dictionary_indices(indices, len(found) - 1))
 
 
-def _plain(column: bytes, codec: Codec, count: int, content: bytes) -> _Chunk:
-    return _chunk(column, count, pages.data_page(count, pages.PLAIN, content, codec))
+def _timestamp_type_chunk(count: int, kinds: pages.Integers, indices: bytes) -> _Chunk:
+    page = pages.data_page(count, pages.RLE_DICTIONARY, pages.same_level(1, count), indices)
+    dictionary = pages.dictionary_page(len(kinds), kinds.astype("<i4").tobytes())
+    return _chunk(footer.TIMESTAMP_TYPE, count, [page], b"", dictionary)
 
 
-@lru_cache(maxsize=None, typed=True)  # equal codecs may differ in their type: whether a caller named them
+def _plain(column: bytes, codec: Codec, count: int, levels: bytes, values: pages.Bytes = b"") -> _Chunk:
+    codec = pages.codec_for(len(levels) + len(values), codec)
+    return _chunk(column, count, [pages.data_page(count, pages.PLAIN, levels, values, codec)])
+
+
+@lru_cache(_KEPT, typed=True)  # equal codecs may differ in their type: whether a caller named them
 def _nulls(column: bytes, codec: Codec, count: int, lists: int) -> _Chunk:
     """Nulls alone; `lists`: how many lists the column is inside of."""
     return _plain(column, codec, count, pages.same_level(0, count) * (1 + lists))
@@ -99,8 +128,21 @@ def _binaries(column: bytes, codec: Codec, values: pa.Array) -> _Chunk:
     count = len(values)
     if values.null_count == count:
         return _nulls(column, codec, count, 0)
-    levels = pages.mixed_levels(_valid(values), 1) if values.null_count else pages.same_level(1, count)
-    return _plain(column, codec, count, levels + pages.plain_binaries(values.to_pylist()))
+    if count <= MOST_RECORDS:
+        return _plain(column, codec, count, _levels(values), pages.plain_binaries(values))
+    ends = np.frombuffer(values.buffers()[1], np.int32, count + 1, values.offset * 4)
+    size = 4 * count + int(ends[-1] - ends[0])
+    codec = pages.codec_for(size, codec)
+    each = -(-count // -(-size // _PAGE_BYTES))
+    return _chunk(column, count, [_binary_page(values[at : at + each], codec) for at in range(0, count, each)])
+
+
+def _binary_page(values: pa.Array, codec: Codec) -> pages.Page:
+    return pages.data_page(len(values), pages.PLAIN, _levels(values), pages.plain_binaries(values), codec)
+
+
+def _levels(values: pa.Array) -> bytes:
+    return pages.mixed_levels(_valid(values), 1) if values.null_count else pages.same_level(1, len(values))
 
 
 def _headers(codec: Codec, lists: pa.Array) -> list[_Chunk]:
@@ -120,8 +162,7 @@ def _headers(codec: Codec, lists: pa.Array) -> list[_Chunk]:
     for column, leaves in zip((footer.HEADER_KEY, footer.HEADER_VALUE), elements.flatten(), strict=True):
         definition[of_elements] = 2 + _valid(elements) + _valid(leaves)
         levels = pages.mixed_levels(repetition, 1) + pages.mixed_levels(definition, 4)
-        values = pages.plain_binaries(leaves.cast(pa.binary()).to_pylist())
-        chunks.append(_plain(column, codec, len(repetition), levels + values))
+        chunks.append(_plain(column, codec, len(repetition), levels, pages.plain_binaries(leaves.cast(pa.binary()))))
     return chunks
 
 
@@ -142,31 +183,41 @@ class Tiny(NamedTuple):
 
 
 def write_tiny(records: pa.Table, codec: Codec) -> Tiny:
-    """A segment of one record at least, and `MOST_RECORDS` at most.
+    """A segment of one record at least, and no more than `fits` says.
 
     Columns as `tidelog.log.delta.schema.SEGMENT` without `position`, none of `timestamp` and `timestamp_type` null.
     """
     key, value, headers, timestamp, kind = (_whole(records.column(name)) for name in _NAMES)
     count = len(key)
     micros = np.frombuffer(timestamp.buffers()[1], np.int64, count, timestamp.offset * 8)
-    times, kinds = micros.tolist(), kind.to_pylist()
-    low, high, alike = min(times), max(times), kinds.count(kinds[0]) == count
+    kinds = np.frombuffer(kind.buffers()[1], np.int32, count, kind.offset * 4)
+    low, high = _extremes(micros)
+    alike = kinds.tobytes() == kinds[:1].tobytes() * count
     chunks = [
         _positions(count),
         _binaries(footer.KEY, codec, key),
         _binaries(footer.VALUE, codec, value),
         *_headers(codec, headers),
         _numbers(footer.TIMESTAMP, codec, micros, low, high),
-        one_timestamp_type(count, kinds[0]) if alike else _timestamp_types(np.array(kinds, np.int32)),
+        one_timestamp_type(count, int(kinds[0])) if alike else _timestamp_types(kinds),
     ]
-    described, at = [], len(MAGIC)
+    described: list[bytes] = []
+    parts: list[pages.Bytes] = [MAGIC]
+    at = len(MAGIC)
     for chunk in chunks:
         described.append(chunk.described(at))
-        at += len(chunk.pages)
+        parts += chunk.pages
+        at += chunk.stored
     size = sum([chunk.size for chunk in chunks])
     metadata = footer.metadata(integer(count), integer(size), described)
     end = metadata + struct.pack("<I", len(metadata)) + MAGIC
-    return Tiny(b"".join([MAGIC, *[chunk.pages for chunk in chunks], seal_of(end), end]), low, high)
+    return Tiny(b"".join([*parts, seal_of(end), end]), low, high)
+
+
+def _extremes(numbers: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """The least and the largest. Of few numbers Python finds them before numpy begins."""
+    listed = numbers.tolist() if len(numbers) <= MOST_RECORDS else [numbers.min(), numbers.max()]
+    return int(min(listed)), int(max(listed))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

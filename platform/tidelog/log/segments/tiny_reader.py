@@ -157,7 +157,7 @@ def _one_timestamp_type(file: _TinyFile) -> Sequence[int]:
     """One type for all: as many bytes can be nothing else."""
     stored, at = (integer_of(file.numbers[_TIMESTAMP_TYPE + i]) for i in (3, 5))
     for kind in _TIMESTAMP_TYPES:
-        if file.data[at : at + stored] == one_timestamp_type(file.count, kind).pages:
+        if file.data[at : at + stored] == b"".join(one_timestamp_type(file.count, kind).pages):
             return [kind] * file.count
     raise _NotTinyError
 

@@ -9,11 +9,10 @@ import pyarrow.compute as pc
 
 from tidelog.log.config.topics_and_lakes import Codec
 from tidelog.log.delta import schema
-from tidelog.log.segments import tiny_parquet
 
 # A dictionary of keys is worth making where they repeat: where at most half of the first ones are different.
 _SAMPLED_KEYS = 1_024
-_FEWEST_SAMPLED_KEYS = tiny_parquet.MOST_RECORDS + 1
+_FEWEST_SAMPLED_KEYS = 101
 # Columns of which the encoding leaves nothing to compress: a codec that is started for them costs a small segment
 # time. Not so timestamps, which come in bursts and in whole milliseconds.
 _UNCOMPRESSED = ("position", "timestamp_type")
@@ -30,7 +29,7 @@ def options_of(columns: pa.Schema, codec: Codec, first: pa.Table, *, lasting: bo
 
     `lasting`: whether the file is a rewrite of others, and so worth more time.
     """
-    repeats = _repeats(first.column("key"))
+    repeats = keys_repeat(first)
     if columns is schema.SEGMENT:
         return _options(codec, repeats)
     packed, others = _typed_leaves(columns)
@@ -96,8 +95,11 @@ def _leaves(field: pa.Field, path: str = "") -> Iterator[tuple[str, pa.DataType]
         yield at, kind
 
 
-def _repeats(column: pa.ChunkedArray) -> bool:
-    sample = column.slice(0, _SAMPLED_KEYS)
-    if len(sample) < _FEWEST_SAMPLED_KEYS:
+def keys_repeat(records: pa.Table) -> bool:
+    """Whether a dictionary of their keys is worth making."""
+    if records.num_rows < _FEWEST_SAMPLED_KEYS:
+        return False
+    sample = records.column("key").slice(0, _SAMPLED_KEYS)
+    if sample.null_count == len(sample):
         return False
     return bool(2 * pc.count_distinct(sample, mode="all").as_py() <= len(sample))

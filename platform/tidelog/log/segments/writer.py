@@ -18,7 +18,7 @@ from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
 from tidelog.log.delta import schema
 from tidelog.log.delta.timestamps import format_utc_ms
 from tidelog.log.segments import tiny_parquet
-from tidelog.log.segments.write_options import options_of
+from tidelog.log.segments.write_options import keys_repeat, options_of
 from tidelog.log.typed.placing import widened
 
 # Rows and bytes of a row group: what a reader of a range decodes at least, and a writer holds in memory.
@@ -164,8 +164,8 @@ def write_small_segment(
     size = records.nbytes if size is None else size
     if isinstance(codec, UnaskedCodec) and size < _WORTH_COMPRESSING_BYTES:
         codec = _PLAIN
-    is_plain = columns is schema.SEGMENT
-    if is_plain and records.num_rows <= tiny_parquet.MOST_RECORDS and size <= tiny_parquet.MOST_BYTES:
+    written_here = columns is schema.SEGMENT and tiny_parquet.fits(records.num_rows, size)
+    if written_here and not keys_repeat(records):
         tiny = tiny_parquet.write_tiny(records, codec)
         return SmallSegment(tiny.data, records.num_rows, tiny.low_us // 1000, tiny.high_us // 1000)
     writer = SegmentWriter(pa.BufferOutputStream(), codec, columns)

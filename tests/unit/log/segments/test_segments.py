@@ -126,8 +126,10 @@ def test_no_records_are_no_row_group() -> None:
 
 def test_row_groups_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments_writer, "ROW_GROUP_BYTES", 10_000)
-    data = write_small_segment(records(*[bytes(1000)] * 190), Codec("none", None)).data
-    metadata = pq.ParquetFile(io.BytesIO(data)).metadata
+    writer = SegmentWriter(pa.BufferOutputStream(), Codec("none", None))
+    writer.write(records(*[bytes(1000)] * 190))
+    writer.close()
+    metadata = pq.ParquetFile(io.BytesIO(writer.data)).metadata
     assert 20 <= metadata.num_row_groups <= 24
     assert row_group_records(records(bytes(50_000))) == 1
     assert row_group_records(records()) == 1

@@ -77,12 +77,16 @@ def test_a_turned_bit_is_refused_or_changes_nothing(rows: list[Any], codec: Code
     [
         (1, 10, "tidelog version 2"),
         (MOST_RECORDS, 10, "tidelog version 2"),
-        (MOST_RECORDS + 1, 10, "parquet-cpp-arrow"),
+        (MOST_RECORDS + 1, 10, "tidelog version 2"),
+        (16_384, 10, "tidelog version 2"),
+        (16_385, 10, "parquet-cpp-arrow"),
+        (1_000, 1_000, "tidelog version 2"),
+        (1_000, 1_100, "parquet-cpp-arrow"),
         (10, MOST_BYTES // 20, "tidelog version 2"),
         (10, MOST_BYTES // 10, "parquet-cpp-arrow"),
     ],
 )
-def test_segments_of_few_records_that_fit_a_page_are_written_so(count: int, size: int, writer: str) -> None:
+def test_segments_that_are_not_large_are_written_so(count: int, size: int, writer: str) -> None:
     written = write_small_segment(records_of([(None, bytes(size), None, 5_999, 0)] * count), Codec("none", None))
     assert pq.ParquetFile(io.BytesIO(written.data)).metadata.created_by.startswith(writer)
     assert (written.records, written.min_timestamp_ms, written.max_timestamp_ms) == (count, 5, 5)
@@ -94,6 +98,42 @@ def test_a_page_of_few_bytes_is_compressed_for_who_asks(codec: type[Codec], told
     group = opened(write_tiny(records, codec("zstd", None)).data).metadata.row_group(0)
     found = [group.column(i).compression for i in range(1, 6)]
     assert found[: len(told)] == told
+
+
+def rows_of(count: int, random: np.random.Generator, headers: Any) -> list[Any]:
+    """Records of which lengths, nulls and timestamps differ."""
+    lengths, nulls = random.integers(0, 300, count).tolist(), random.integers(0, 5, count).tolist()
+    times = random.choice([0, 1_000, 70_000, 2**40], count).cumsum().tolist()
+    return [
+        (None if null == 1 else random.bytes(8), None if null == 2 else random.bytes(length), headers, micros, null % 2)
+        for length, null, micros in zip(lengths, nulls, times, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("count", [101, 257, 258, 3_000])
+@pytest.mark.parametrize("headers", [None, [("a", b"b"), ("c", None)]], ids=["no headers", "headers"])
+@pytest.mark.parametrize("codec", [Codec("none", None), Codec("zstd", None), Codec("lz4", None)])
+def test_a_segment_of_more_records_is_what_arrows_writer_would_write(count: int, headers: Any, codec: Codec) -> None:
+    records = records_of(rows_of(count, np.random.default_rng(count), headers))
+    own, arrows = opened(write_tiny(records, codec).data), opened(by_arrow(records, codec))
+    assert described(own) == described(arrows)
+    assert own.read(use_threads=False) == arrows.read(use_threads=False)
+
+
+@pytest.mark.parametrize("length", [0, 100, 5_000])
+def test_values_of_one_length_and_in_several_pages(length: int) -> None:
+    values = np.random.default_rng(length).bytes(length * 200)
+    rows = [(None, values[at * length : (at + 1) * length], None, 5_000 + at, 0) for at in range(200)]
+    records = records_of([(None, b"skipped", None, 0, 0), *rows]).slice(1)
+    read = opened(write_tiny(records, Codec("none", None)).data).read(use_threads=False)
+    assert read.drop_columns("position").cast(RECORDS) == records
+
+
+@pytest.mark.parametrize("keys", [[None], [b"a"]], ids=["null", "alike"])
+def test_keys_that_repeat_have_a_dictionary_and_nulls_have_none(keys: list[bytes | None]) -> None:
+    written = write_small_segment(records_of([(keys[0], b"v", None, 0, 0)] * 200), Codec("none", None)).data
+    column = opened(written).metadata.row_group(0).column(1)
+    assert column.has_dictionary_page == (keys != [None])
 
 
 # --- the small parts ----------------------------------------------------------------------------------------
@@ -119,10 +159,11 @@ def test_a_list_that_has_no_short_form_is_refused() -> None:
         ([7], "80020401" + "0e"),
         ([7, 7, 7], "80020403" + "0e" + "00" + "00000000"),
         ([1, 2, 3], "80020403" + "02" + "02" + "00000000"),
-        ([7, 5, 3, 1, 2, 3, 4, 5], "80020408" + "0e" + "03" + "02000000" + "c03f" + "00" * 14),
+        ([7, 5, 3, 1, 2, 3, 4, 5], "80020408" + "0e" + "03" + "08000000" + "00000003030303" + "00" * 57),
+        ([0, 300, 0], "80020403" + "00" + "d704" + "10000000" + "58020000" + "00" * 124),
         ([-(2**63), 2**63 - 1], "80020402" + "ffffffffffffffffff01" + "01" + "00000000"),
     ],
-    ids=["one", "the same", "rising", "as in Parquet's description", "a difference past 64 bits"],
+    ids=["one", "the same", "rising", "as in Parquet's description", "two bytes each", "a difference past 64 bits"],
 )
 def test_differences_of_numbers(numbers: list[int], encoded: str) -> None:
     assert tiny_pages.delta_packed(np.array(numbers, np.int64)).hex() == encoded
