@@ -107,7 +107,8 @@ def _one_by_one(records: pa.RecordBatch, leader_epoch: int, codec: int, most_byt
             together = row_kind == kind and offset - base <= MOST_DELTA
             if not together or (kind == schema.LOG_APPEND_TIME and ms != first_ms):
                 break
-            if builder.append(offset - base, ms, key, value, headers) is None:
+            # By the batch's first time: a builder takes -1 for a time that it does not know yet.
+            if builder.append(offset - base, ms - first_ms, key, value, headers) is None:
                 break
             count, last, max_ms = count + 1, offset, max(max_ms, ms)
             row = next(rows, None)

@@ -144,3 +144,9 @@ def test_a_batch_has_one_type_of_timestamps(codec):
 def test_an_offset_too_far_for_a_batch_begins_the_next(codec):
     encoded = codec.batches(stored([(5, None, b"a", [])] * 3, [10, 10 + 2**31 - 1, 10 + 2**31]), 0, NONE, MIB)
     assert [(batch.first, batch.last) for batch in encoded] == [(10, 10 + 2**31 - 1), (10 + 2**31, 10 + 2**31)]
+
+
+@both
+def test_the_first_record_of_a_batch_may_have_no_time(codec):
+    (encoded,) = codec.batches(stored([(-1, None, b"a", []), (7, None, b"b", []), (-1, None, b"c", [])]), 0, NONE, MIB)
+    assert [row[1] for row in read_by_aiokafka(encoded.data)] == [-1, 7, -1]
