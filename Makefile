@@ -71,12 +71,13 @@ dist: setup ## wheel and sdist in dist/, tried in empty environments with and wi
 	@$(VENV)/python -m build --outdir dist .
 	@TIDELOG_DIST=$(CURDIR)/dist $(VENV)/pytest tests/contract/test_distributions.py tests/spark/test_distribution_spark.py $(PYTEST_ARGS)
 
-reliability: chaos fuzz seeds examples ## ten minutes of faults on real processes, a million strange requests, more seeds and examples
+reliability: chaos fuzz seeds examples ## ten minutes of faults on real processes, a million strange requests and batches, more seeds and examples
 
 chaos: setup
 	@$(VENV)/python tests/reliability/chaos.py $(RELIABILITY_ARGS)
 
 fuzz: setup
+	@$(VENV)/python tests/reliability/fuzz_batches.py
 	@$(VENV)/python tests/reliability/fuzz_requests.py $(FUZZ_ARGS)
 
 seeds: setup

@@ -8,6 +8,7 @@ that a run that was stopped, by Ctrl-C or a lost network, is gone on with by the
 import hashlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,8 @@ VENV, LOGS = ROOT / ".venv", ROOT / "build/setup"
 PYTHON = VENV / "bin/python"
 _TELLS_EVERY_S = 10.0
 _ENDS_WITHIN_S = 5.0
+# What the part in native code is built from, and how.
+_NATIVE = ("setup.py", "platform/tidelog/broker/records/native.pyx", "platform/tidelog/broker/records/crc32c.h")
 # The modules of tests/support that say what is installed for tests.
 _INSTALL = ("axe", "installing", "kafka_clients", "kafka_programs", "tools")
 
@@ -225,7 +228,8 @@ def install(extra: str) -> Callable[[Step], None]:
                 # What the user has set for uv itself goes before what is set for pip.
                 own = {name: value for name, value in variables.items() if name not in os.environ}
                 uv = [VENV / "bin/uv", "pip", "install", "--python", PYTHON, *(["--reinstall"] if again else [])]
-                run(step, [*uv, *wanted], VIRTUAL_ENV=str(VENV), **own)
+                # Else uv would not see that the native part has other sources now.
+                run(step, [*uv, "--reinstall-package", "tidelog", *wanted], VIRTUAL_ENV=str(VENV), **own)
                 begun.unlink()
                 return
             except SetupError as error:
@@ -314,7 +318,10 @@ def steps_of(part: str) -> list[Step]:
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(pyproject)["project"]
     packages = str((project["dependencies"], project["optional-dependencies"], project["scripts"], project["version"]))
-    python = (packages, sys.version, (ROOT / ".ci/parts.py").read_text(encoding="utf-8"))
+    # With a compiler that was not there before, the native part is built at last.
+    compiler = shutil.which(os.environ.get("CC", "cc")) or ""
+    sources = ((ROOT / name).read_text(encoding="utf-8") for name in (*_NATIVE, ".ci/parts.py"))
+    python = (packages, sys.version, compiler, *sources)
     if part not in EXTRAS:
         raise SetupError(f"'{part}' is no part of the work: give one of {', '.join(EXTRAS)}.")
     extra, seconds = EXTRAS[part]

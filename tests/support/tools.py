@@ -7,6 +7,7 @@ packages): `python tests/support/tools.py` prints the table, with `debian` only 
 import os
 import shutil
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,11 @@ def _on_path(program: str) -> Callable[[], str | None]:
 def _postgres() -> str | None:
     kept = sorted(Path(POSTGRES).glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
     return str(kept[-1]) if kept else shutil.which("postgres")
+
+
+def _headers() -> str | None:
+    header = Path(sysconfig.get_path("include")) / "Python.h"
+    return str(header) if header.exists() else None
 
 
 def _installed(program: str) -> Callable[[], str | None]:
@@ -46,6 +52,7 @@ def _of_debian(name: str, package: str, tests: str, see: Callable[[], str | None
     return Tool(name, see or _on_path(name), f"apt install {package}", tests, package)
 
 
+_NATIVE = "record batches read in native code"
 _JDK = "a JDK of version 17 or newer: apt install openjdk-17-jdk-headless, brew install openjdk@17, or SDKMAN"
 _GO = "Go: https://go.dev/dl"
 _NODE = "Node: https://nodejs.org, with npm"
@@ -62,6 +69,8 @@ TOOLS: Mapping[str, Tool] = {
         _of_debian("chromium", "chromium", "the console's page in a browser"),
         _of_debian("postgres", "postgresql", "connectors of PostgreSQL and JDBC", _postgres),
         _of_debian("prometheus", "prometheus", "metrics and alarms in Prometheus"),
+        _of_debian("gcc", "gcc", _NATIVE),
+        _of_debian("Python.h", "python3-dev", _NATIVE, _headers),
         _of_debian("promtool", "prometheus", "rules of alarms, checked by Prometheus"),
     )
 }

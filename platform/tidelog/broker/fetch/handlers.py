@@ -5,7 +5,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.fetch.cold_reads import ColdReads
 from tidelog.broker.fetch.fetching import Fetching
 from tidelog.broker.fetch.offsets import Offsets
-from tidelog.broker.records.aiokafka_records import AiokafkaRecords
+from tidelog.broker.records.codec import record_codec
 from tidelog.broker.wire.apis import ApiKey
 
 
@@ -13,7 +13,7 @@ def handlers(context: Context) -> Handlers:
     """Fetch, ListOffsets and OffsetForLeaderEpoch."""
     offsets = Offsets(context)
     return {
-        ApiKey.FETCH: Fetching(context, ColdReads(context, AiokafkaRecords())),
+        ApiKey.FETCH: Fetching(context, ColdReads(context, record_codec())),
         ApiKey.LIST_OFFSETS: offsets.list,
         ApiKey.OFFSET_FOR_LEADER_EPOCH: offsets.of_epochs,
     }

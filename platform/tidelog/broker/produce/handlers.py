@@ -17,8 +17,8 @@ from tidelog.broker.produce.parts import PartWriter
 from tidelog.broker.produce.reading import UnitReader
 from tidelog.broker.produce.request import ProducedBatch, ProduceRequest, TopicRef, refuse
 from tidelog.broker.produce.topic_pools import TopicPools, open_topic
-from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import require_one, split
+from tidelog.broker.records.codec import record_codec
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.broker.wire.endpoints import Endpoint
 from tidelog.broker.wire.errors import (
@@ -205,7 +205,7 @@ def handlers(context: Context) -> Handlers:
     if linger is None:
         linger = _DISTANT_LINGER if isinstance(context.lake.storage, Distant) else Linger()
     lake, transactions = context.lake, TransactionLog(context.lake)
-    reader = UnitReader(AiokafkaRecords(), context.cluster, context.settings.default_replication_factor)
+    reader = UnitReader(record_codec(), context.cluster, context.settings.default_replication_factor)
 
     hand_overs = HandOvers(context, linger, partial(open_topic, lake))
 

@@ -71,11 +71,11 @@ class AiokafkaRecords:
 
     def columns(self, batches: Sequence[bytes | memoryview], rules: RecordRules | None = None) -> Columns:
         """See `RecordCodec.columns`."""
-        decoding = _Decoding(len(batches), self._shared_bytes, self._many_rows)
+        decoding = Decoding(len(batches), self._shared_bytes, self._many_rows)
         for index, batch in enumerate(batches):
             decoding.add(index, memoryview(batch))
         columns = decoding.done()
-        return columns if rules is None else _ruled(columns, rules)
+        return columns if rules is None else ruled(columns, rules)
 
     def batches(
         self, records: pa.RecordBatch, leader_epoch: int, codec: int, most_bytes: int
@@ -136,10 +136,10 @@ def _rows(records: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     )
 
 
-class _Decoding:
+class Decoding:
     """Batches on their way into columns. Plain ones wait to be read together, the others are read one by one."""
 
-    def __init__(self, batches: int, shared_bytes: int, many_rows: int) -> None:
+    def __init__(self, batches: int, shared_bytes: int, many_rows: int = MANY_ROWS) -> None:
         self._shared_bytes = shared_bytes
         self._many_rows = many_rows
         self._counts = [0] * batches
@@ -264,8 +264,10 @@ class _Decoding:
 
     def _flush(self) -> None:
         """Rows become Arrow arrays."""
+        rows = len(self._timestamps)
+        if not rows:
+            return
         timestamps = np.array(self._timestamps, np.int64)
-        rows = len(timestamps)
         arrays = [
             pa.array(self._keys, pa.binary()),
             pa.array(self._values, pa.binary()),
@@ -274,8 +276,7 @@ class _Decoding:
             if self._headers
             else schema.alike("headers", None, rows),
         ]
-        if rows:
-            self._parts.append(pa.RecordBatch.from_arrays(arrays, schema=COLUMNS))
+        self._parts.append(pa.RecordBatch.from_arrays(arrays, schema=COLUMNS))
         self._keys, self._values, self._timestamps, self._headers = [], [], [], {}
 
 
@@ -321,7 +322,7 @@ def _require_numbers(body: memoryview) -> None:
         raise InvalidRecordError("A record batch has numbers that say different things to different readers.") from None
 
 
-def _ruled(columns: Columns, rules: RecordRules) -> Columns:
+def ruled(columns: Columns, rules: RecordRules) -> Columns:
     """Columns without the batches whose records break the rules."""
     columns = _of_size(columns, rules)
     table = columns.table

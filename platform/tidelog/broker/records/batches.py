@@ -17,6 +17,7 @@ from tidelog.broker.records.errors import (
     UnsupportedCompressionError,
     UnsupportedMessageFormatError,
 )
+from tidelog.broker.records.reader import NATIVE
 from tidelog.log.base.errors import InvalidRecordError, InvalidTimestampError, RecordTooLargeError
 
 MAGIC: Final = 2
@@ -162,6 +163,12 @@ def check(header: BatchHeader, batch: bytes | memoryview, *, topic: str, most_by
     `most_bytes`: the topic's `max.message.bytes`, which holds for the batch as it comes. Raises `InvalidRecordError`,
     `RecordTooLargeError`, `CorruptBatchError`, `UnsupportedCompressionError`, `InvalidTimestampError`.
     """
+    if NATIVE is None or not NATIVE.is_good(batch, most_bytes):
+        _check(header, batch, topic, most_bytes)
+
+
+def _check(header: BatchHeader, batch: bytes | memoryview, topic: str, most_bytes: int) -> None:
+    """See `check`."""
     if header.base_offset != 0:
         raise InvalidRecordError(
             f"The base offset of a record batch for topic '{topic}' should be 0, but it is {header.base_offset}:"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
+from tidelog.broker.records.reader import READER
 from tidelog.cli.broker.lake_keys import take_lake_keys, tell_of_file
 from tidelog.cli.broker.planning import planned_settings
 from tidelog.cli.broker.upkeep import maintenance_of
@@ -172,6 +173,7 @@ class BrokerService(Service):
         line = ReadyLine(broker.id, first, lake.uri, metrics, told, registry, self._plan.maintain)
         where = ",".join(f"{name}://{address}" for name, address in told.items()) or first
         logger.info("Broker started: listener=%s lake=%s rack=%s", where, line.lake, self._settings.rack or "-")
+        logger.info("Record batches are read in %s", READER)
         if (follows := lake.follows()) is not None:
             what = "it serves readers, and refuses records, members of groups and commits until a promotion"
             logger.info("The lake follows %s: %s ('tidelog mirror promote')", follows.source, what)

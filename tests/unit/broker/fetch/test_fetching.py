@@ -12,7 +12,7 @@ from support.fetched import FetchedRecord, position_after, records_of
 from support.logs import memory_lake
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.records.aiokafka_records import AiokafkaRecords
+from tidelog.broker.records.codec import record_codec
 from tidelog.log.base.clock import SystemIds
 from tidelog.retention.compaction.run import LocalCompactor, compact
 
@@ -67,7 +67,7 @@ def encoded(first, values):
     lake.create_topic("other")
     append(lake, "other", *[b"-"] * first, *values)
     (records,) = lake.topic("other").read(0, first, include_headers=True)
-    (batch,) = AiokafkaRecords().batches(records, 0, 0, 1 << 20)
+    (batch,) = record_codec().batches(records, 0, 0, 1 << 20)
     return batch.data
 
 

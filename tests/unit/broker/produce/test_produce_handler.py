@@ -12,8 +12,8 @@ from support.waiting import eventually_async
 
 from tidelog.broker.produce.linger import NextRound
 from tidelog.broker.produce.topic_pools import TopicPools
-from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import header_of
+from tidelog.broker.records.codec import record_codec
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.broker.wire.errors import UnacknowledgedError
 from tidelog.log.base.errors import StorageUnavailableError
@@ -117,13 +117,13 @@ def test_the_largest_message_is_that_of_the_batch_as_it_came(records, spare, cod
 
 def test_what_waits_of_all_requests_is_one_entry_read_at_once(monkeypatch):
     lake, _, _ = lake_with(4)
-    reads, real = [], AiokafkaRecords.columns
+    reads, real = [], type(record_codec()).columns
 
     def columns(self, batches, rules=None):
         reads.append(len(batches))
         return real(self, batches, rules)
 
-    monkeypatch.setattr(AiokafkaRecords, "columns", columns)
+    monkeypatch.setattr(type(record_codec()), "columns", columns)
 
     async def act(asked):
         await asked.one(batch(b"first"))
@@ -138,14 +138,14 @@ def test_what_waits_of_all_requests_is_one_entry_read_at_once(monkeypatch):
 @pytest.mark.parametrize(("fault", "code"), [(MemoryError, 2), (RuntimeError, 87)])
 def test_a_batch_that_the_reader_fails_at_fails_no_other(fault, code, monkeypatch):
     lake, _, _ = lake_with(2)
-    real = AiokafkaRecords.columns
+    real = type(record_codec()).columns
 
     def columns(self, batches, rules=None):
         if any(b"poison" in bytes(one) for one in batches):
             raise fault
         return real(self, batches, rules)
 
-    monkeypatch.setattr(AiokafkaRecords, "columns", columns)
+    monkeypatch.setattr(type(record_codec()), "columns", columns)
     values = [b"poison" if at == 5 else b"%d" % at for at in range(10)]
 
     async def act(asked):

@@ -15,6 +15,7 @@ from support.record_batches import built, packed, padded, plain_records, record_
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.arrow_columns import arrow_columns
 from tidelog.broker.records.batches import HEADER, ZSTD, header_of
+from tidelog.broker.records.codec import record_codec
 from tidelog.broker.records.columns import COLUMNS, RecordRules
 from tidelog.broker.records.errors import CorruptBatchError
 from tidelog.broker.records.unpacking import unpacked
@@ -22,6 +23,8 @@ from tidelog.log.config.topics_and_lakes import TopicConfig
 
 RECORDS = AiokafkaRecords()
 TOGETHER = AiokafkaRecords(many_rows=0)
+# The quickest that this installation has.
+INSTALLED = record_codec()
 CORRUPT, INVALID, TIMESTAMP = 2, 87, 32
 MIB = 1024 * 1024
 
@@ -113,7 +116,7 @@ GOOD = record_of(0) + record_of(1)
     ],
 )
 @pytest.mark.parametrize("codec", [0, 4])
-@pytest.mark.parametrize("how", [RECORDS, TOGETHER], ids=["one by one", "together"])
+@pytest.mark.parametrize("how", [RECORDS, TOGETHER, INSTALLED], ids=["one by one", "together", "installed"])
 def test_records_that_make_no_sense_are_refused(body, count, codec, how):
     assert RECORDS.columns([packed(GOOD, 0, 2)]).counts == [2]
     if codec:
@@ -142,7 +145,7 @@ def with_long_number(field, size):
 @pytest.mark.parametrize(
     "field", ["size", "time", "offset", "key", "null key", "value", "headers", "header's key", "header's value"]
 )
-@pytest.mark.parametrize("how", [RECORDS, TOGETHER], ids=["one by one", "together"])
+@pytest.mark.parametrize("how", [RECORDS, TOGETHER, INSTALLED], ids=["one by one", "together", "installed"])
 def test_a_number_takes_no_more_bytes_than_every_client_reads(field, how):
     """Five, and ten of a timestamp: consumers get the batch as it came, and one that can't read it would never end."""
     most = 10 if field == "time" else 5
@@ -153,7 +156,7 @@ def test_a_number_takes_no_more_bytes_than_every_client_reads(field, how):
     assert columns.counts == [0, 2]
 
 
-@pytest.mark.parametrize("how", [RECORDS, TOGETHER], ids=["one by one", "together"])
+@pytest.mark.parametrize("how", [RECORDS, TOGETHER, INSTALLED], ids=["one by one", "together", "installed"])
 def test_a_number_has_32_bits_for_every_client(how):
     """Java drops what is beyond, and would see another length than a reader with 64 bits does."""
     beyond = b"\x81\x80\x80\x80\x10"  # negative by 64 bits, as that of a null key is; -1 by 32
@@ -161,7 +164,7 @@ def test_a_number_has_32_bits_for_every_client(how):
     assert how.columns([packed(record_of(0, key=beyond), 0, 1)]).counts == [0]
 
 
-@pytest.mark.parametrize("how", [RECORDS, TOGETHER], ids=["one by one", "together"])
+@pytest.mark.parametrize("how", [RECORDS, TOGETHER, INSTALLED], ids=["one by one", "together", "installed"])
 def test_long_runs_of_high_bytes_are_no_long_numbers(how):
     records = [(at, b"\xff" * 20, "длинный текст".encode() * 3, [("h", b"\x80" * 9)] * (at % 2)) for at in range(9)]
     assert rows_of(how.columns([built(records)]).table) == records
@@ -392,7 +395,7 @@ def test_batches_beside_a_refused_one_are_taken():
     assert {row for error in columns.refused.values() for row, _ in error.record_errors} == {1}
 
 
-@pytest.mark.parametrize("how", [RECORDS, TOGETHER], ids=["one by one", "together"])
+@pytest.mark.parametrize("how", [RECORDS, TOGETHER, INSTALLED], ids=["one by one", "together", "installed"])
 def test_a_record_without_a_timestamp_has_null(how):
     columns = how.columns([packed(record_of(0, ms=-1) + record_of(1, ms=7), 0, 2)], RULES)
     assert columns.table["timestamp"].to_pylist() == [None, 7]

@@ -1,0 +1,875 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Record batches read and written in native code, without the interpreter's lock. See `native.pyi` for its functions.
+
+What is read may be any bytes. They are looked at through `_number`, `_time` and `_text` alone, each of which compares
+with the end before it goes on, and nothing is kept by a size that was not compared with the bytes that are there. What
+is found is noted in `Row`s and copied from there; the bytes are not read a second time. All that is not plainly right
+is left to the caller's other reader, which knows how to refuse it.
+
+Arrays go from and to Arrow by its C data interface: https://arrow.apache.org/docs/format/CDataInterface.html
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+
+cdef extern from "crc32c.h":
+    void crc32c_begin() noexcept nogil
+    uint32_t crc32c_of(const uint8_t *at, size_t size, int by_tables) noexcept nogil
+
+
+cdef extern from "Python.h":
+    ctypedef struct PyThreadState:
+        pass
+    PyThreadState *PyEval_SaveThread()
+    void PyEval_RestoreThread(PyThreadState *state)
+
+
+cdef extern from *:
+    """
+    #ifndef TIDELOG_SOURCE
+    #define TIDELOG_SOURCE ""
+    #endif
+    struct ArrowArray {
+        int64_t length, null_count, offset, n_buffers, n_children;
+        const void **buffers;
+        struct ArrowArray **children;
+        struct ArrowArray *dictionary;
+        void (*release)(struct ArrowArray *);
+        void *private_data;
+    };
+    """
+    const char *TIDELOG_SOURCE
+    struct ArrowArray:
+        int64_t length
+        int64_t null_count
+        int64_t offset
+        int64_t n_buffers
+        int64_t n_children
+        const void **buffers
+        ArrowArray **children
+        ArrowArray *dictionary
+        void (*release)(ArrowArray *) noexcept nogil
+        void *private_data
+
+
+# The digest of what this was built from.
+SOURCE = TIDELOG_SOURCE.decode()
+
+# Where a batch has its fields: tidelog.broker.records.batches.HEADER.
+cdef enum:
+    LENGTH_AT = 8
+    LENGTH_END = 12
+    EPOCH_AT = 12
+    MAGIC_AT = 16
+    CRC_AT = 17
+    ATTRIBUTES_AT = 21
+    LAST_DELTA_AT = 23
+    FIRST_MS_AT = 27
+    MAX_MS_AT = 35
+    PRODUCER_AT = 43
+    PRODUCER_EPOCH_AT = 51
+    SEQUENCE_AT = 53
+    COUNT_AT = 57
+    HEADER_SIZE = 61
+    MAGIC = 2
+    CODEC_BITS = 0x07
+    LOG_APPEND_TIME_BIT = 0x08
+    TRANSACTIONAL_BIT = 0x10
+    CONTROL_BIT = 0x20
+    UNKNOWN_BITS = 0xff80
+    LAST_CODEC = 4
+    # The least bytes of a record, and of a header of it.
+    LEAST_RECORD = 7
+    LEAST_HEADER = 2
+    # For fewer bytes the lock is kept: to get it back may take longer than to read them.
+    SHORT_BYTES = 16384
+
+cdef int64_t NO_TIMESTAMP = -1
+
+crc32c_begin()
+
+
+# --- numbers ------------------------------------------------------------------------------------------------------
+
+
+cdef inline uint64_t _big(const uint8_t *at, int size) noexcept nogil:
+    """An unsigned number of some bytes, the first of which counts most."""
+    cdef uint64_t number = 0
+    cdef int place
+    for place in range(size):
+        number = number << 8 | at[place]
+    return number
+
+
+cdef inline void _put_big(uint8_t *at, uint64_t number, int size) noexcept nogil:
+    cdef int place
+    for place in range(size):
+        at[place] = <uint8_t>(number >> 8 * (size - 1 - place))
+
+
+cdef struct Cursor:
+    const uint8_t *at
+    const uint8_t *end
+
+
+cdef inline bint _coded(Cursor *cursor, int most_bits, uint64_t *code) noexcept nogil:
+    """A varint of at most this number of bits; whether there is one."""
+    cdef uint64_t number = 0
+    cdef int bits = 0
+    cdef uint8_t byte
+    while cursor.at < cursor.end and bits < most_bits:
+        byte = cursor.at[0]
+        cursor.at += 1
+        number |= <uint64_t>(byte & 127) << bits
+        if byte < 128:
+            code[0] = number
+            return True
+        bits += 7
+    return False
+
+
+cdef inline bint _number(Cursor *cursor, int64_t *number) noexcept nogil:
+    """A number of 32 bits in at most 5 bytes, as all clients read it."""
+    cdef uint64_t code = 0
+    if not _coded(cursor, 35, &code) or code >> 32:
+        return False
+    number[0] = <int64_t>(code >> 1) ^ -<int64_t>(code & 1)
+    return True
+
+
+cdef inline bint _time(Cursor *cursor, int64_t *number) noexcept nogil:
+    """A number of up to 56 bits, which all times have that any clock shows."""
+    cdef uint64_t code = 0
+    if not _coded(cursor, 56, &code):
+        return False
+    number[0] = <int64_t>(code >> 1) ^ -<int64_t>(code & 1)
+    return True
+
+
+cdef inline bint _text(Cursor *cursor, const uint8_t **text, int32_t *size) noexcept nogil:
+    """A length and that number of bytes; -1 for null."""
+    cdef int64_t length = 0
+    if not _number(cursor, &length) or length < -1 or length > cursor.end - cursor.at:
+        return False
+    text[0] = cursor.at
+    size[0] = <int32_t>length
+    if length > 0:
+        cursor.at += length
+    return True
+
+
+cdef bint _is_utf8(const uint8_t *at, int32_t size) noexcept nogil:
+    """Whether bytes are UTF-8 as Python has it: the shortest form, and no surrogates (RFC 3629)."""
+    cdef int32_t place = 0, more, n
+    cdef uint32_t point, least
+    while place < size:
+        if at[place] < 0x80:
+            place += 1
+            continue
+        if 0xc2 <= at[place] <= 0xdf:
+            more, least, point = 1, 0x80, at[place] & 0x1f
+        elif 0xe0 <= at[place] <= 0xef:
+            more, least, point = 2, 0x800, at[place] & 0x0f
+        elif 0xf0 <= at[place] <= 0xf4:
+            more, least, point = 3, 0x10000, at[place] & 0x07
+        else:
+            return False
+        if more >= size - place:
+            return False
+        for n in range(1, more + 1):
+            if at[place + n] & 0xc0 != 0x80:
+                return False
+            point = point << 6 | (at[place + n] & 0x3f)
+        if point < least or point > 0x10ffff or 0xd800 <= point <= 0xdfff:
+            return False
+        place += more + 1
+    return True
+
+
+# --- the checks of a batch ----------------------------------------------------------------------------------------
+
+
+def is_good(batch, int64_t most_bytes):
+    cdef Py_buffer view
+    PyObject_GetBuffer(batch, &view, PyBUF_SIMPLE)
+    cdef PyThreadState *state = PyEval_SaveThread() if view.len >= SHORT_BYTES else NULL
+    cdef bint good = _is_good(<const uint8_t *>view.buf, view.len, most_bytes)
+    if state != NULL:
+        PyEval_RestoreThread(state)
+    PyBuffer_Release(&view)
+    return good
+
+
+cdef bint _is_good(const uint8_t *at, Py_ssize_t size, int64_t most_bytes) noexcept nogil:
+    if size < HEADER_SIZE or size > most_bytes or <int32_t>_big(at + LENGTH_AT, 4) != size - LENGTH_END:
+        return False
+    cdef int64_t count = <int32_t>_big(at + COUNT_AT, 4)
+    cdef uint64_t attributes = _big(at + ATTRIBUTES_AT, 2)
+    if _big(at, 8) or at[MAGIC_AT] != MAGIC or count <= 0 or count != <int64_t><int32_t>_big(at + LAST_DELTA_AT, 4) + 1:
+        return False
+    if attributes & CODEC_BITS > LAST_CODEC or attributes & (LOG_APPEND_TIME_BIT | CONTROL_BIT):
+        return False
+    if <int64_t>_big(at + PRODUCER_AT, 8) >= 0:
+        if <int32_t>_big(at + SEQUENCE_AT, 4) < 0 or <int16_t>_big(at + PRODUCER_EPOCH_AT, 2) < 0:
+            return False
+    elif attributes & TRANSACTIONAL_BIT:
+        return False
+    return crc32c_of(at + ATTRIBUTES_AT, size - ATTRIBUTES_AT, 0) == _big(at + CRC_AT, 4)
+
+
+def crc32c(data, bint by_tables=False):
+    cdef Py_buffer view
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    cdef uint32_t crc = crc32c_of(<const uint8_t *>view.buf, view.len, by_tables)
+    PyBuffer_Release(&view)
+    return crc
+
+
+# --- batches into columns -----------------------------------------------------------------------------------------
+
+
+cdef struct Batch:
+    Cursor body
+    int64_t first_ms
+    int64_t count  # of its records; 0: it is left out
+
+
+cdef struct Row:
+    const uint8_t *key
+    const uint8_t *value
+    int32_t key_size  # -1: null
+    int32_t value_size
+    int32_t headers
+
+
+cdef struct Header:
+    const uint8_t *key
+    const uint8_t *value
+    int32_t key_size
+    int32_t value_size
+
+
+cdef struct Node:
+    ArrowArray array
+    const void *buffers[3]
+
+
+cdef struct Table:
+    # The columns, and below the last one its headers, their keys and values.
+    Node nodes[7]
+    ArrowArray *columns[4]
+    ArrowArray *header[1]
+    ArrowArray *key_value[2]
+    const void *no_buffers[1]
+
+
+cdef enum:
+    KEY, VALUE, TIMESTAMP, HEADERS, HEADER, HEADER_KEY, HEADER_VALUE
+
+
+cdef struct Reading:
+    Batch *batches
+    Py_ssize_t count
+    Row *rows
+    int64_t *times
+    int64_t row
+    Header *headers
+    int64_t header
+    int64_t room  # of `headers`
+    bint no_memory
+    # Of all rows: the least and last time but for those without one, and the largest key, value and headers together.
+    int64_t earliest_ms
+    int64_t latest_ms
+    int64_t most_bytes
+
+
+cdef bint _read_record(Reading *to, Cursor *body, int64_t expected, int64_t first_ms) noexcept nogil:
+    """A record; whether it is one, and nothing about it is strange."""
+    cdef int64_t number = 0, ms = 0, size
+    if not _number(body, &number) or number < 0 or number > body.end - body.at:
+        return False
+    cdef Cursor record = Cursor(body.at, body.at + number)
+    body.at = record.end
+    if record.at == record.end or record.at[0]:  # attributes, of which there are none yet
+        return False
+    record.at += 1
+    if not _time(&record, &ms) or not _number(&record, &number) or number != expected:
+        return False
+    if (first_ms > 0 and ms > (<int64_t>1 << 62) - first_ms) or first_ms < -(<int64_t>1 << 61):
+        return False
+    ms += first_ms
+    cdef Row *row = to.rows + to.row
+    if not _text(&record, &row.key, &row.key_size) or not _text(&record, &row.value, &row.value_size):
+        return False
+    if not _number(&record, &number) or number < 0 or number > (record.end - record.at) // LEAST_HEADER:
+        return False
+    size = (row.key_size if row.key_size > 0 else 0) + (row.value_size if row.value_size > 0 else 0)
+    row.headers = <int32_t>number
+    if number:
+        if not _read_headers(to, &record, number, &size):
+            return False
+    if record.at != record.end:
+        return False
+    to.times[to.row] = ms
+    to.row += 1
+    to.most_bytes = max(to.most_bytes, size)
+    if ms != NO_TIMESTAMP:
+        to.earliest_ms = min(to.earliest_ms, ms)
+        to.latest_ms = max(to.latest_ms, ms)
+    return True
+
+
+cdef bint _read_headers(Reading *to, Cursor *record, int64_t count, int64_t *size) noexcept nogil:
+    cdef Header *header
+    cdef void *larger
+    if to.room - to.header < count:
+        to.room = max(2 * to.room, to.header + count)
+        larger = realloc(to.headers, to.room * sizeof(Header))
+        if larger == NULL:
+            to.no_memory = True
+            return False
+        to.headers = <Header *>larger
+    while count:
+        header = to.headers + to.header
+        if not _text(record, &header.key, &header.key_size) or header.key_size < 0:
+            return False
+        if not _is_utf8(header.key, header.key_size) or not _text(record, &header.value, &header.value_size):
+            return False
+        size[0] += header.key_size + (header.value_size if header.value_size > 0 else 0)
+        to.header += 1
+        count -= 1
+    return True
+
+
+cdef void _read_all(Reading *to) noexcept nogil:
+    """The records of all batches. One that is strange has none."""
+    cdef Py_ssize_t index
+    cdef int64_t expected, row, header
+    cdef Batch *batch
+    for index in range(to.count):
+        batch = to.batches + index
+        row, header = to.row, to.header
+        for expected in range(batch.count):
+            if not _read_record(to, &batch.body, expected, batch.first_ms):
+                batch.body.at = NULL
+                break
+        if batch.body.at != batch.body.end:
+            to.row, to.header = row, header
+            batch.count = 0
+
+
+cdef Table *_table_of(Reading *reading) noexcept nogil:
+    """What was read as arrays; NULL where there is no memory for them."""
+    cdef Table *table = <Table *>calloc(1, sizeof(Table))
+    cdef int64_t rows = reading.row, headers = reading.header
+    if table == NULL:
+        return NULL
+    cdef Node *nodes = &table.nodes[0]
+    cdef bint done = (
+        _texts(&nodes[KEY], <const char *>&reading.rows.key, <const char *>&reading.rows.key_size, sizeof(Row), rows)
+        and _texts(
+            &nodes[VALUE], <const char *>&reading.rows.value, <const char *>&reading.rows.value_size, sizeof(Row), rows
+        )
+        and _times(&nodes[TIMESTAMP], reading)
+        and _lists(&nodes[HEADERS], reading)
+        and _texts(
+            &nodes[HEADER_KEY],
+            <const char *>&reading.headers.key,
+            <const char *>&reading.headers.key_size,
+            sizeof(Header),
+            headers,
+        )
+        and _texts(
+            &nodes[HEADER_VALUE],
+            <const char *>&reading.headers.value,
+            <const char *>&reading.headers.value_size,
+            sizeof(Header),
+            headers,
+        )
+    )
+    if not done:
+        _free(table)
+        return NULL
+    nodes[HEADER].array.length = headers
+    nodes[HEADER].array.n_buffers = 1
+    nodes[HEADERS].array.n_children = 1
+    nodes[HEADERS].array.children = &table.header[0]
+    nodes[HEADER].array.n_children = 2
+    nodes[HEADER].array.children = &table.key_value[0]
+    cdef int place
+    for place in range(7):
+        nodes[place].array.buffers = &nodes[place].buffers[0]
+        nodes[place].array.release = _release_none
+    for place in range(4):
+        table.columns[place] = &nodes[place].array
+    table.header[0] = &nodes[HEADER].array
+    table.key_value[0] = &nodes[HEADER_KEY].array
+    table.key_value[1] = &nodes[HEADER_VALUE].array
+    return table
+
+
+cdef bint _texts(Node *node, const char *texts, const char *sizes, size_t step, int64_t count) noexcept nogil:
+    """A column of bytes; `texts` and `sizes`: where those of the first are, the others in steps from there."""
+    cdef int64_t nulls = 0, bytes_ = 0, n
+    cdef int32_t size
+    cdef int32_t *borders = <int32_t *>malloc((count + 1) * sizeof(int32_t))
+    node.buffers[1] = borders
+    if borders == NULL:
+        return False
+    borders[0] = 0
+    for n in range(count):
+        size = (<const int32_t *>(sizes + n * step))[0]
+        nulls += size < 0
+        bytes_ += size if size > 0 else 0
+        borders[n + 1] = <int32_t>bytes_
+    cdef uint8_t *data = <uint8_t *>malloc(bytes_ + 1)
+    node.buffers[2] = data
+    if data == NULL:
+        return False
+    for n in range(count):
+        size = borders[n + 1] - borders[n]
+        if size:
+            memcpy(data + borders[n], (<const uint8_t **>(texts + n * step))[0], size)
+    node.array.length, node.array.null_count, node.array.n_buffers = count, nulls, 3
+    if not nulls:
+        return True
+    cdef uint8_t *valid = <uint8_t *>calloc(count // 8 + 1, 1)
+    node.buffers[0] = valid
+    if valid == NULL:
+        return False
+    for n in range(count):
+        valid[n >> 3] |= ((<const int32_t *>(sizes + n * step))[0] >= 0) << (n & 7)
+    return True
+
+
+cdef bint _times(Node *node, Reading *reading) noexcept nogil:
+    cdef int64_t n, nulls = 0
+    node.buffers[1] = reading.times
+    for n in range(reading.row):
+        nulls += reading.times[n] == NO_TIMESTAMP
+    node.array.length, node.array.null_count, node.array.n_buffers = reading.row, nulls, 2
+    cdef uint8_t *valid = NULL
+    if nulls:
+        valid = <uint8_t *>calloc(reading.row // 8 + 1, 1)
+        node.buffers[0] = valid
+        if valid != NULL:
+            for n in range(reading.row):
+                valid[n >> 3] |= (reading.times[n] != NO_TIMESTAMP) << (n & 7)
+    reading.times = NULL  # it is the column's now
+    return not nulls or valid != NULL
+
+
+cdef bint _lists(Node *node, Reading *reading) noexcept nogil:
+    """The headers of each record, null where it has none."""
+    cdef int64_t n, nulls = 0, rows = reading.row
+    cdef int32_t *borders = <int32_t *>calloc(rows + 1, sizeof(int32_t))
+    cdef uint8_t *valid = <uint8_t *>calloc(rows // 8 + 1, 1)
+    node.buffers[0], node.buffers[1] = valid, borders
+    if borders == NULL or valid == NULL:
+        return False
+    if reading.header:
+        for n in range(rows):
+            borders[n + 1] = borders[n] + reading.rows[n].headers
+            valid[n >> 3] |= (reading.rows[n].headers != 0) << (n & 7)
+            nulls += reading.rows[n].headers == 0
+    node.array.length, node.array.null_count, node.array.n_buffers = rows, nulls if reading.header else rows, 2
+    return True
+
+
+cdef void _free(Table *table) noexcept nogil:
+    cdef int place, n
+    for place in range(7):
+        for n in range(3):
+            free(<void *>table.nodes[place].buffers[n])
+    free(table)
+
+
+cdef void _release_none(ArrowArray *array) noexcept nogil:
+    """A column goes with its table: the importer takes no column out of it."""
+    array.release = NULL
+
+
+cdef void _release(ArrowArray *array) noexcept nogil:
+    _free(<Table *>array.private_data)
+    array.release = NULL
+
+
+def columns(list batches, list bodies, import_from_c, schema):
+    cdef Py_ssize_t count = len(batches), index, held = 0, bytes_ = 0
+    cdef int64_t rows = 0
+    cdef Reading reading
+    cdef Table *table = NULL
+    cdef ArrowArray array
+    cdef PyThreadState *state
+    cdef Py_buffer *views = <Py_buffer *>calloc(2 * count + 1, sizeof(Py_buffer))
+    reading.batches = <Batch *>calloc(count + 1, sizeof(Batch))
+    reading.count = count
+    reading.rows, reading.times, reading.headers = NULL, NULL, NULL
+    reading.row = reading.header = reading.room = 0
+    reading.no_memory = False
+    reading.earliest_ms, reading.latest_ms, reading.most_bytes = (<uint64_t>1 << 63) - 1, -1, 0
+    try:
+        if views == NULL or reading.batches == NULL:
+            raise MemoryError
+        for index in range(count):
+            PyObject_GetBuffer(batches[index], &views[held], PyBUF_SIMPLE)
+            held += 1
+            body = bodies[index]
+            if body is not None:
+                PyObject_GetBuffer(body, &views[held], PyBUF_SIMPLE)
+                held += 1
+                _prepare(&reading.batches[index], &views[held - 2], &views[held - 1])
+            else:
+                _prepare(&reading.batches[index], &views[held - 1], NULL)
+            if reading.batches[index].count:
+                rows += reading.batches[index].count
+                bytes_ += reading.batches[index].body.end - reading.batches[index].body.at
+        if bytes_ >= INT32_MAX:
+            return None
+        state = PyEval_SaveThread() if bytes_ >= SHORT_BYTES else NULL
+        reading.rows = <Row *>malloc((rows + 1) * sizeof(Row))
+        reading.times = <int64_t *>malloc((rows + 1) * sizeof(int64_t))
+        reading.headers = <Header *>malloc(sizeof(Header))
+        reading.room = 1
+        if reading.rows != NULL and reading.times != NULL and reading.headers != NULL:
+            _read_all(&reading)
+            if not reading.no_memory:
+                table = _table_of(&reading)
+        if state != NULL:
+            PyEval_RestoreThread(state)
+        if table == NULL:
+            raise MemoryError
+        counts = [reading.batches[index].count for index in range(count)]
+    finally:
+        for index in range(held):
+            PyBuffer_Release(&views[index])
+        free(views)
+        free(reading.batches)
+        free(reading.rows)
+        free(reading.times)
+        free(reading.headers)
+    memset(&array, 0, sizeof(ArrowArray))
+    array.length, array.n_buffers, array.n_children = reading.row, 1, 4
+    array.buffers, array.children = &table.no_buffers[0], &table.columns[0]
+    array.release, array.private_data = _release, table
+    try:
+        read = import_from_c(<uintptr_t>&array, schema)
+    except BaseException:
+        if array.release != NULL:
+            array.release(&array)
+        raise
+    return read, counts, reading.earliest_ms, reading.latest_ms, reading.most_bytes
+
+
+cdef void _prepare(Batch *batch, Py_buffer *whole, Py_buffer *body) noexcept:
+    """Where a batch's records are; of one that claims more than there can be, or of another kind, none are read."""
+    cdef const uint8_t *at = <const uint8_t *>whole.buf
+    batch.count = 0
+    batch.body = Cursor(NULL, NULL)
+    if whole.len < HEADER_SIZE:
+        return
+    cdef uint64_t attributes = _big(at + ATTRIBUTES_AT, 2)
+    cdef int64_t count = <int32_t>_big(at + COUNT_AT, 4)
+    if attributes & (LOG_APPEND_TIME_BIT | CONTROL_BIT) or (body == NULL and attributes & CODEC_BITS):
+        return
+    if body == NULL:
+        batch.body = Cursor(at + HEADER_SIZE, at + whole.len)
+    else:
+        batch.body = Cursor(<const uint8_t *>body.buf, <const uint8_t *>body.buf + body.len)
+    if count <= 0 or count > (batch.body.end - batch.body.at) // LEAST_RECORD:
+        return
+    batch.count = count
+    batch.first_ms = <int64_t>_big(at + FIRST_MS_AT, 8)
+
+
+# --- columns into batches -----------------------------------------------------------------------------------------
+
+
+cdef struct Texts:
+    # An Arrow array of bytes: `borders` and `valid` from its first value on.
+    const int32_t *borders
+    const uint8_t *data
+    const uint8_t *valid
+    int64_t first  # in `valid`
+    int64_t length
+
+
+cdef struct Stored:
+    int64_t rows
+    const int64_t *offsets
+    const int64_t *micros
+    const int32_t *kinds
+    Texts key
+    Texts value
+    # Of each row, where its headers begin; NULL where there are none at all.
+    const int32_t *lists
+    const uint8_t *lists_valid
+    int64_t lists_first
+    Texts header_key
+    Texts header_value
+
+
+cdef struct Made:
+    int64_t start  # rows
+    int64_t end
+    int64_t size  # without a batch's header
+    int64_t most_ms
+
+
+cdef inline int _varint_size(uint64_t code) noexcept nogil:
+    cdef int size = 1
+    while code >= 128:
+        code >>= 7
+        size += 1
+    return size
+
+
+cdef inline uint64_t _zigzag(int64_t number) noexcept nogil:
+    return <uint64_t>number << 1 ^ <uint64_t>(number >> 63)
+
+
+cdef inline uint8_t *_put_number(uint8_t *at, int64_t number) noexcept nogil:
+    cdef uint64_t code = _zigzag(number)
+    while code >= 128:
+        at[0] = <uint8_t>(code & 127 | 128)
+        at += 1
+        code >>= 7
+    at[0] = <uint8_t>code
+    return at + 1
+
+
+cdef inline int64_t _ms(const Stored *stored, int64_t row) noexcept nogil:
+    cdef int64_t micros = stored.micros[row], ms = micros / 1000
+    return ms - (micros % 1000 < 0)
+
+
+cdef inline bint _is_null(const uint8_t *valid, int64_t place) noexcept nogil:
+    return valid != NULL and not valid[place >> 3] >> (place & 7) & 1
+
+
+cdef inline int64_t _text_size(const Texts *texts, int64_t row, bint *is_whole) noexcept nogil:
+    """The bytes of a value with its length before it."""
+    if _is_null(texts.valid, texts.first + row):
+        return 1
+    cdef int64_t size = <int64_t>texts.borders[row + 1] - texts.borders[row]
+    if size < 0 or texts.borders[row] < 0:
+        is_whole[0] = False
+        return 1
+    return _varint_size(_zigzag(size)) + size
+
+
+cdef inline uint8_t *_put_text(uint8_t *at, const Texts *texts, int64_t row) noexcept nogil:
+    if _is_null(texts.valid, texts.first + row):
+        return _put_number(at, -1)
+    cdef int32_t size = texts.borders[row + 1] - texts.borders[row]
+    at = _put_number(at, size)
+    if size:
+        memcpy(at, texts.data + texts.borders[row], size)
+    return at + size
+
+
+cdef inline int64_t _headers_size(const Stored *stored, int64_t row, bint *is_whole) noexcept nogil:
+    if stored.lists == NULL or _is_null(stored.lists_valid, stored.lists_first + row):
+        return 1
+    cdef int64_t first = stored.lists[row], end = stored.lists[row + 1], size
+    if first < 0 or end < first or end > stored.header_key.length or end > stored.header_value.length:
+        is_whole[0] = False
+        return 1
+    size = _varint_size(_zigzag(end - first))
+    while first < end:
+        if _is_null(stored.header_key.valid, stored.header_key.first + first):
+            is_whole[0] = False
+            return 1
+        size += _text_size(&stored.header_key, first, is_whole) + _text_size(&stored.header_value, first, is_whole)
+        first += 1
+    return size
+
+
+cdef uint8_t *_put_headers(uint8_t *at, const Stored *stored, int64_t row) noexcept nogil:
+    if stored.lists == NULL or _is_null(stored.lists_valid, stored.lists_first + row):
+        return _put_number(at, 0)
+    cdef int64_t header
+    at = _put_number(at, stored.lists[row + 1] - stored.lists[row])
+    for header in range(stored.lists[row], stored.lists[row + 1]):
+        at = _put_text(at, &stored.header_key, header)
+        at = _put_text(at, &stored.header_value, header)
+    return at
+
+
+cdef Made *_plan(const Stored *stored, int32_t *sizes, int64_t most_bytes, Py_ssize_t *count) noexcept nogil:
+    """Which rows go into which batch; NULL where there is no memory, or no right array. `sizes`: of the records."""
+    cdef int64_t row = 0, start, size, whole, ms, first_ms, plain
+    cdef Py_ssize_t room = 16
+    cdef Made *plan = <Made *>malloc(room * sizeof(Made))
+    cdef void *larger
+    cdef bint is_whole = True
+    count[0] = 0
+    while plan != NULL and row < stored.rows:
+        if count[0] == room:
+            room *= 2
+            larger = realloc(plan, room * sizeof(Made))
+            if larger == NULL:
+                break
+            plan = <Made *>larger
+        start, whole, first_ms = row, 0, _ms(stored, row)
+        plan[count[0]] = Made(row, row, 0, first_ms)
+        while row < stored.rows:
+            ms = _ms(stored, row)
+            if stored.kinds[row] != stored.kinds[start] or (stored.kinds[row] == 1 and ms != first_ms):
+                break
+            if stored.offsets[row] < stored.offsets[start]:
+                is_whole = False
+                break
+            if <uint64_t>stored.offsets[row] - <uint64_t>stored.offsets[start] > <uint64_t>INT32_MAX:
+                break
+            plain = 1 + _text_size(&stored.key, row, &is_whole) + _text_size(&stored.value, row, &is_whole)
+            plain += _headers_size(stored, row, &is_whole)
+            plain += _varint_size(_zigzag(ms - first_ms)) + _varint_size(
+                _zigzag(stored.offsets[row] - stored.offsets[start])
+            )
+            size = plain + _varint_size(_zigzag(plain))
+            if not is_whole or size > INT32_MAX:
+                is_whole = False
+                break
+            if row > start and whole + size > most_bytes:
+                break
+            sizes[row] = <int32_t>plain
+            whole += size
+            plan[count[0]].most_ms = max(plan[count[0]].most_ms, ms)
+            row += 1
+        plan[count[0]].end, plan[count[0]].size = row, whole
+        count[0] += 1
+        if not is_whole:
+            break
+    if plan != NULL and row < stored.rows:
+        free(plan)
+        return NULL
+    return plan
+
+
+cdef bint _put_batch(
+    const Stored *stored, const Made *made, const int32_t *sizes, uint8_t *batch, int32_t epoch, bint is_sealed
+) noexcept nogil:
+    """Write a batch, with its checksum where it stays as it is; whether it took as many bytes as it was to."""
+    cdef uint8_t *at = batch + HEADER_SIZE
+    cdef int64_t row, first = made.start, first_ms = _ms(stored, made.start)
+    for row in range(made.start, made.end):
+        at = _put_number(at, sizes[row])
+        at[0] = 0
+        at = _put_number(at + 1, _ms(stored, row) - first_ms)
+        at = _put_number(at, stored.offsets[row] - stored.offsets[first])
+        at = _put_text(at, &stored.key, row)
+        at = _put_text(at, &stored.value, row)
+        at = _put_headers(at, stored, row)
+    _put_big(batch, stored.offsets[first], 8)
+    _put_big(batch + LENGTH_AT, made.size + HEADER_SIZE - LENGTH_END, 4)
+    _put_big(batch + EPOCH_AT, epoch, 4)
+    batch[MAGIC_AT] = MAGIC
+    _put_big(batch + ATTRIBUTES_AT, LOG_APPEND_TIME_BIT if stored.kinds[first] == 1 else 0, 2)
+    _put_big(batch + LAST_DELTA_AT, stored.offsets[made.end - 1] - stored.offsets[first], 4)
+    _put_big(batch + FIRST_MS_AT, first_ms, 8)
+    _put_big(batch + MAX_MS_AT, made.most_ms, 8)
+    _put_big(batch + PRODUCER_AT, -1, 8)
+    _put_big(batch + PRODUCER_EPOCH_AT, -1, 2)
+    _put_big(batch + SEQUENCE_AT, -1, 4)
+    _put_big(batch + COUNT_AT, made.end - made.start, 4)
+    _put_big(
+        batch + CRC_AT, crc32c_of(batch + ATTRIBUTES_AT, made.size + HEADER_SIZE - ATTRIBUTES_AT, 0) if is_sealed else 0, 4
+    )
+    return at == batch + HEADER_SIZE + made.size
+
+
+cdef bint _texts_of(Texts *texts, const ArrowArray *array, int64_t first) noexcept:
+    """The values of an array, from the one at `first` of those that it shows; whether it has any buffers."""
+    if array.n_buffers != 3 or array.buffers[1] == NULL:
+        return False
+    first += array.offset
+    texts.borders = <const int32_t *>array.buffers[1] + first
+    texts.data = <const uint8_t *>array.buffers[2]
+    texts.valid = <const uint8_t *>array.buffers[0] if array.null_count else NULL
+    texts.first = first
+    texts.length = array.length - (first - array.offset)
+    return True
+
+
+cdef bint _has_no_nulls(const ArrowArray *array) noexcept:
+    return array.null_count == 0 or array.buffers[0] == NULL
+
+
+cdef bint _stored_of(Stored *stored, const ArrowArray *array) noexcept:
+    """Columns of `tidelog.log.delta.schema.RECORDS`, or of those with headers; whether all that must be is there."""
+    cdef ArrowArray **columns = array.children
+    cdef const ArrowArray *header
+    if array.offset or array.n_children < 7:
+        return False
+    if not (_has_no_nulls(columns[4]) and _has_no_nulls(columns[5]) and _has_no_nulls(columns[6])):
+        return False
+    stored.rows = array.length
+    stored.offsets = <const int64_t *>columns[4].buffers[1] + columns[4].offset
+    stored.micros = <const int64_t *>columns[5].buffers[1] + columns[5].offset
+    stored.kinds = <const int32_t *>columns[6].buffers[1] + columns[6].offset
+    if not _texts_of(&stored.key, columns[0], 0) or not _texts_of(&stored.value, columns[1], 0):
+        return False
+    stored.lists = NULL
+    if array.n_children < 8 or columns[7].null_count == array.length:
+        return True
+    header = columns[7].children[0]
+    if not _has_no_nulls(header) or columns[7].buffers[1] == NULL:
+        return False
+    stored.lists = <const int32_t *>columns[7].buffers[1] + columns[7].offset
+    stored.lists_valid = <const uint8_t *>columns[7].buffers[0] if columns[7].null_count else NULL
+    stored.lists_first = columns[7].offset
+    return _texts_of(&stored.header_key, header.children[0], header.offset) and _texts_of(
+        &stored.header_value, header.children[1], header.offset
+    )
+
+
+def batches(export_to_c, int32_t epoch, int64_t most_bytes, bint is_sealed):
+    cdef ArrowArray array
+    cdef Stored stored
+    cdef Py_ssize_t count = 0, index
+    cdef Made *plan = NULL
+    cdef int32_t *sizes = NULL
+    cdef uint8_t **places = NULL
+    cdef bint done = True
+    cdef PyThreadState *state
+    memset(&stored, 0, sizeof(Stored))
+    array.release = NULL
+    export_to_c(<uintptr_t>&array)
+    try:
+        if not _stored_of(&stored, &array):
+            return None
+        state = PyEval_SaveThread()
+        sizes = <int32_t *>malloc((stored.rows + 1) * sizeof(int32_t))
+        if sizes != NULL:
+            plan = _plan(&stored, sizes, most_bytes - HEADER_SIZE - 1, &count)
+        PyEval_RestoreThread(state)
+        if plan == NULL:
+            return None
+        places = <uint8_t **>malloc((count + 1) * sizeof(uint8_t *))
+        if places == NULL:
+            return None
+        made = []
+        for index in range(count):
+            if plan[index].size > INT32_MAX - HEADER_SIZE:
+                return None
+            batch = PyBytes_FromStringAndSize(NULL, plan[index].size + HEADER_SIZE)
+            places[index] = <uint8_t *>PyBytes_AS_STRING(batch)
+            made.append((batch, stored.offsets[plan[index].start], stored.offsets[plan[index].end - 1]))
+        state = PyEval_SaveThread()
+        for index in range(count):
+            done &= _put_batch(&stored, &plan[index], sizes, places[index], epoch, is_sealed)
+        PyEval_RestoreThread(state)
+        if not done:
+            raise SystemError("a record batch has another size than was planned")
+        return made
+    finally:
+        free(plan)
+        free(sizes)
+        free(places)
+        if array.release != NULL:
+            array.release(&array)
