@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.broker_connections import Client, Handler, connections, request, settle
 from support.logs import CountingIds, memory_lake
-from support.produce_requests import batch, encoded_produce
+from support.produce_requests import Produced, batch, encoded_produce
 from support.strange_requests import Strange
 from support.waiting import eventually_async
 
@@ -237,6 +237,8 @@ async def answers(seed, *, short):
 
         broker.connections.short = {PRODUCE: Counted()} if short else {}
         topic_id = (await broker._topics.get("t")).id
+        for version, topic in ((9, "t"), (13, topic_id)):  # found by name and by id, so that all follows in order
+            await Produced(broker).one(batch(b"first"), version, topic)
         client = Client(broker.connections)
         for frame in requests_of(seed, topic_id):
             client.send(frame)
