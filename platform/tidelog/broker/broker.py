@@ -21,6 +21,7 @@ from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.calls import Handler, Handlers
 from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.context import Context
+from tidelog.broker.base.load import ProcessLoad, no_load
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.broker.cluster.cluster import Cluster
@@ -37,7 +38,7 @@ from tidelog.broker.server.secured_listeners import SecuredListeners
 from tidelog.broker.server.tls_listening import TlsServer
 from tidelog.broker.transactions.handlers import handlers as transaction_handlers
 from tidelog.broker.wire.apis import OFFERED, ApiKey
-from tidelog.log.base.clock import Clock
+from tidelog.log.base.clock import Clock, process_processor_s
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import PreparesObjects
 from tidelog.operations.lake_metrics import Brokers
@@ -77,7 +78,9 @@ class Broker:
         self._large = ThreadPoolExecutor(1, thread_name_prefix="tidelog-large")
         beside = counted(in_threads(self._large) if blocking is None else blocking)
         self._login_threads = LoginThreads(blocking)
+        load = no_load  # in a simulation
         if blocking is None:
+            load = ProcessLoad(process_processor_s, self.clock.elapsed_s()).share
             blocking = in_threads(self._threads)
             if isinstance(lake.storage, PreparesObjects):
                 lake.storage.prepare_beside()
@@ -108,6 +111,7 @@ class Broker:
             channels,
             access,
             access_log,
+            load=load,
         )
         self.meter = self._context.meter
         self._servers: list[asyncio.Server | TlsServer] = []

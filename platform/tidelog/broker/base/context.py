@@ -9,6 +9,7 @@ from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.calls import Peer
 from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.cluster_view import ClusterView
+from tidelog.broker.base.load import no_load
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.base.topics import BrokerTopics
@@ -26,7 +27,7 @@ class Context:
     `cache`: committed batches, which Produce brings and Fetch serves.
     `channels`: requests to other brokers.
     `access`: what clients may do. `access_log`: where that is changed; `access.look_now()` after a change here.
-    `meter`: what is counted.
+    `meter`: what is counted. `load(now_s)`: the share of a core that this process takes, of late.
     `at_disconnect`: what parts forget when a client's connection ends.
     `at_close`: what parts do when the broker stops, before it waits for answers.
     """
@@ -42,6 +43,7 @@ class Context:
     access: BrokerAccess
     access_log: AccessLog
     meter: BrokerMeter = field(default_factory=BrokerMeter)
+    load: Callable[[float], float] = no_load
     at_disconnect: list[Callable[[Peer], None]] = field(default_factory=list)
     at_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 

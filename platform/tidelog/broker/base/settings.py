@@ -31,12 +31,16 @@ class Linger:
     """How long produced records wait for others to share an entry with. Kafka has none of these settings.
 
     Files are what small appends cost: an entry writes one for each partition that it touches. A topic has a budget of
-    `file_rate` small files a second, up to `file_burst`; only files below `small_file_bytes` count.
+    small files, up to `file_burst`; only files below `small_file_bytes` count. It refills by `spare_file_rate` a second
+    while the process takes less than `spare` of a core, by `file_rate` once it takes `busy` of one.
     """
 
     linger_s: float = 0.005
     linger_max_s: float = 0.5
     file_rate: float = 200.0
+    spare_file_rate: float = 1_000.0
+    spare: float = 0.5
+    busy: float = 0.7
     file_burst: float = 2_000.0
     small_file_bytes: int = 256 * 1024
     enough_bytes: int = 16 * 1024 * 1024

@@ -97,7 +97,7 @@ class HandOvers:
                 self._start,
                 self._within_s,
             )
-            budget = FileBudget(self._linger, context.clock.elapsed_s())
+            budget = FileBudget(self._linger, context.clock.elapsed_s(), context.load)
             found = self._topics[topic_id] = CommittedTopic(self, name, topic_id, entries, budget)
         return found
 

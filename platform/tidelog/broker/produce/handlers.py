@@ -17,7 +17,7 @@ from tidelog.broker.produce.parts import PartWriter
 from tidelog.broker.produce.reading import UnitReader
 from tidelog.broker.produce.request import ProducedBatch, ProduceRequest, TopicRef, refuse
 from tidelog.broker.produce.topic_pools import TopicPools, open_topic
-from tidelog.broker.records.batches import require_one, split
+from tidelog.broker.records.batches import HEADER, MAGIC, ZSTD, BatchHeader, header_of, require_one, split
 from tidelog.broker.records.codec import record_codec
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.broker.wire.endpoints import Endpoint
@@ -43,8 +43,8 @@ from tidelog.log.storage.port import Distant
 from tidelog.operations.rights import Right
 from tidelog.transactions.transaction_log import TransactionLog
 
-# Files cost more where each is a request over a network.
-_DISTANT_LINGER: Final = Linger(linger_s=0.05)
+# Files cost more where each is a request over a network, whether the processor has time or not.
+_DISTANT_LINGER: Final = Linger(linger_s=0.05, spare_file_rate=Linger().file_rate)
 # From this version on the batch itself adds its partition to its transaction; from the other on clients know the error
 # that asks them to abort (KIP-890).
 _BEGINS_SINCE: Final = 12
@@ -153,7 +153,7 @@ class ProduceHandler:
             raise UnknownPartitionError(f"Partitions are numbered from 0 on, so there is none {outcome.index}.")
         if isinstance(ref, str) and request.writes is not None and not request.writes(ref):
             raise TopicAuthorizationError(f"{call.peer.principal} may not write to the topic '{ref}'.")
-        header, batch = require_one(split(records), call.version)
+        header, batch = _one_batch(records, call.version)
         if not header.is_transactional:
             return ProducedBatch(request, ref, outcome, header, batch, deadline_s)
         if not body.transactional_id:
@@ -163,6 +163,15 @@ class ProduceHandler:
         begins = call.version >= _BEGINS_SINCE
         name = body.transactional_id
         return ProducedBatch(request, ref, outcome, header, batch, deadline_s, name, begins)
+
+
+def _one_batch(records: bytes | memoryview | None, version: int) -> tuple[BatchHeader, memoryview]:
+    """The one batch of a partition, as `require_one` has it: at once where the bytes are one whole batch."""
+    if records is not None and len(records) >= HEADER.size:
+        header = header_of(records)
+        if header.magic == MAGIC and header.size == len(records) and header.codec != ZSTD:
+            return header, memoryview(records)
+    return require_one(split(records), version)
 
 
 def _encoded(
@@ -214,7 +223,7 @@ def handlers(context: Context) -> Handlers:
         return EntryWriter(partial(open_topic, lake, name, topic_id), lake, reader, committed, committed.budget)
 
     def new_parts(name: str, topic_id: str) -> PartWriter:
-        budget = FileBudget(linger, lake.clock.elapsed_s())
+        budget = FileBudget(linger, lake.clock.elapsed_s(), context.load)
         return PartWriter(partial(open_topic, lake, name, topic_id), lake, reader, transactions, budget)
 
     entries, parts = (TopicPools(context, new, linger, hand_overs.forget) for new in (new_entries, new_parts))

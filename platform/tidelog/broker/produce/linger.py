@@ -1,11 +1,11 @@
 """When what waits for a topic becomes an entry: a rule of values, and the budget of files that it asks.
 
-Small appends cost files, not entries: about half a millisecond of a processor for each partition that an entry
-touches. So files a second are bounded. Without need nothing waits: what comes while an entry is written shares the
-next one anyway.
+Small appends cost files, not entries: about a quarter of a millisecond of a processor for each partition that an entry
+touches, and the work of maintenance later. So files a second are bounded, by less where the process has little time to
+spare. Without need nothing waits: what comes while an entry is written shares the next one anyway.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from tidelog.broker.base.settings import Linger
@@ -19,16 +19,24 @@ _OF_A_CHECKPOINT: Final = 1 / 150
 
 
 class FileBudget:
-    """A bucket of files that refills at `linger.file_rate` up to `linger.file_burst`. Time comes with the calls."""
+    """A bucket of files that refills at `file_rate` up to `linger.file_burst`. Time comes with the calls.
 
-    def __init__(self, linger: Linger, now_s: float) -> None:
+    `load(now_s)`: the share of a core that the process takes, of late.
+    """
+
+    def __init__(self, linger: Linger, now_s: float, load: Callable[[float], float]) -> None:
         self._linger = linger
+        self._load = load
         self._left = linger.file_burst
         self._at_s = now_s
 
+    def rate(self, now_s: float) -> float:
+        """The files a second by which it refills now."""
+        return file_rate(self._linger, self._load(now_s))
+
     def left(self, now_s: float) -> float:
         """The files that may be written now; below 0, the budget is in debt."""
-        gained = (now_s - self._at_s) * self._linger.file_rate
+        gained = (now_s - self._at_s) * self.rate(now_s)
         self._left, self._at_s = min(self._linger.file_burst, self._left + gained), now_s
         return self._left
 
@@ -41,8 +49,20 @@ class FileBudget:
         self._left = self.left(now_s) - (files + _OF_A_CHECKPOINT if files else 0)
 
 
-def due_in_s(linger: Linger, files_left: float, waiting_bytes: int, waited_s: float) -> float:
+def file_rate(linger: Linger, load: float) -> float:
+    """The small files a second that a topic may cost in a process of this load, a share of a core.
+
+    It falls in a line between `spare` and `busy`: a broker that comes near its limit takes fewer files for what it has
+    to do, and does not swing between the two.
+    """
+    part = min(1.0, max(0.0, (linger.busy - load) / (linger.busy - linger.spare)))
+    return linger.file_rate + part * (linger.spare_file_rate - linger.file_rate)
+
+
+def due_in_s(linger: Linger, files_left: float, rate: float, waiting_bytes: int, waited_s: float) -> float:
     """In how many seconds what waits is due; 0: now. `waited_s`: how long its oldest record has waited.
+
+    `rate`: the files a second by which the budget refills.
 
     A full entry costs no more than its bytes, so it never waits. A budget that is more than half full asks for no
     linger. Else records linger for others, and until the budget is out of debt; `linger.linger_max_s` at most.
@@ -50,7 +70,7 @@ def due_in_s(linger: Linger, files_left: float, waiting_bytes: int, waited_s: fl
     if waiting_bytes >= linger.enough_bytes:
         return 0.0
     lingers_s = linger.linger_s - waited_s if files_left < linger.file_burst / 2 else 0.0
-    in_debt_s = -files_left / linger.file_rate
+    in_debt_s = -files_left / rate
     return max(0.0, min(linger.linger_max_s - waited_s, max(lingers_s, in_debt_s)))
 
 

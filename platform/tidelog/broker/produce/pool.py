@@ -106,7 +106,8 @@ class TopicPool:
         if self._chunks or self._ahead is not None or not self._waiting:
             return left_s
         waited_s = now_s - self._waiting[0][1]
-        return max(left_s, due_in_s(self._linger, self._budget.left(now_s), self._waiting_bytes, waited_s))
+        files_left, rate = self._budget.left(now_s), self._budget.rate(now_s)
+        return max(left_s, due_in_s(self._linger, files_left, rate, self._waiting_bytes, waited_s))
 
     @property
     def _units(self) -> int:

@@ -41,8 +41,6 @@ logger = logging.getLogger(__name__)
 MOST_WAITING = 64
 # A client that takes nothing of its answers for so long is dropped, where no fetch begins because of them.
 HELD_UP_S = 5.0
-# Answers up to this size are written in one piece, which costs less than several.
-_FEW_BYTES = 16 * 1024
 # Why a connection is closed that is not let in.
 TOO_MANY = "its address is over its connection_creation_rate"
 # Requests that wait for others: they end with their connection. All others are executed, as acks=0 needs.
@@ -491,7 +489,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if waiting.pieces is not None:
             pieces = framed(header, waiting.pieces)
             size = sum(map(len, pieces))
-            transport.writelines(pieces if size > _FEW_BYTES else (b"".join(pieces),))
+            transport.writelines(pieces)
         waiting.count(self._server.meter.api(header.key.name), size, self._server.clock.elapsed_s())
         if self._login is not None and self._login.ended:
             self._refuse(self._login.ended)

@@ -8,6 +8,7 @@ Source: Kafka's protocol guide, `RequestHeader.json`, `ResponseHeader.json`, KIP
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from tidelog.broker.wire.apis import ApiKey, is_offered
@@ -96,11 +97,20 @@ def framed(header: Header, body: Sequence[bytes | memoryview]) -> list[bytes | m
     """An answer's frame, in pieces: its length and header, and the pieces of its body."""
     if header.raw:
         return [LENGTH.pack(sum(map(len, body))), *body]
-    # ApiVersions is answered in the oldest header: a client reads it before it knows what the broker speaks (KIP-511).
-    flexible = header.is_offered and header.key is not ApiKey.API_VERSIONS and is_flexible(header.key, header.version)
+    flexible = _is_answered_flexibly(header.key, header.version)
     length = 4 + flexible + sum(map(len, body))
     start = _ANSWER.pack(length, header.correlation_id)
     return [start + b"\0" if flexible else start, *body]
+
+
+# Versions are what clients ask for: no more of them are remembered.
+@lru_cache(1024)
+def _is_answered_flexibly(key: ApiKey, version: int) -> bool:
+    """Whether an answer's header has tagged fields.
+
+    That of ApiVersions is the oldest: a client reads it before it knows what the broker speaks (KIP-511).
+    """
+    return is_offered(key, version) and key is not ApiKey.API_VERSIONS and is_flexible(key, version)
 
 
 def _after_tags(frame: memoryview, at: int) -> int:

@@ -27,6 +27,11 @@ def processor_s() -> float:
     return time.thread_time()
 
 
+def process_processor_s() -> float:
+    """Seconds of processor time that all threads of this process have used."""
+    return time.process_time()
+
+
 def machine_started_ms() -> float:
     """When this machine was started, ms since the epoch; infinity where it has no clock that tells."""
     if not hasattr(time, "CLOCK_BOOTTIME"):

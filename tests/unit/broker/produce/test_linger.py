@@ -3,10 +3,15 @@
 import pytest
 
 from tidelog.broker.base.settings import Linger
-from tidelog.broker.produce.linger import FileBudget, NextRound, due_in_s, small_files
+from tidelog.broker.produce.linger import FileBudget, NextRound, due_in_s, file_rate, small_files
 
 MIB = 1024 * 1024
 LINGER = Linger()
+
+
+def busy(now_s):
+    """The load of a process that has no time to spare."""
+    return 1.0
 
 
 @pytest.mark.parametrize(
@@ -34,11 +39,23 @@ LINGER = Linger()
     ],
 )
 def test_due(files_left, waiting_bytes, waited_s, due_s):
-    assert due_in_s(LINGER, files_left, waiting_bytes, waited_s) == pytest.approx(due_s)
+    assert due_in_s(LINGER, files_left, LINGER.file_rate, waiting_bytes, waited_s) == pytest.approx(due_s)
+
+
+@pytest.mark.parametrize(
+    ("load", "rate"),
+    [(0.0, 1_000), (0.5, 1_000), (0.6, 600), (0.69, 240), (0.7, 200), (1.0, 200), (3.0, 200)],
+)
+def test_files_are_few_where_the_process_has_little_time_to_spare(load, rate):
+    assert file_rate(LINGER, load) == pytest.approx(rate, abs=0.5)
+
+
+def test_a_debt_is_paid_sooner_where_there_is_time():
+    assert due_in_s(LINGER, -20, 1_000, 100, 0.0) == pytest.approx(0.02)
 
 
 def test_an_object_store_lingers_longer():
-    assert due_in_s(Linger(linger_s=0.05), 999, 100, 0.0) == 0.05
+    assert due_in_s(Linger(linger_s=0.05), 999, 200, 100, 0.0) == 0.05
 
 
 @pytest.mark.parametrize(
@@ -56,15 +73,22 @@ def test_only_small_files_count(sizes, files):
 
 
 def test_the_budget_refills_up_to_its_burst():
-    budget = FileBudget(LINGER, 10.0)
+    budget = FileBudget(LINGER, 10.0, busy)
     budget.take(2_100, 10.0)
     found = [budget.left(now_s) for now_s in (10.0, 10.5, 11.0)]
     assert found == pytest.approx([-100, 0, 100], abs=0.01)
     assert budget.left(1_000.0) == 2_000
 
 
+def test_the_budget_refills_sooner_where_there_is_time():
+    loads = {10.0: 1.0, 11.0: 0.2}
+    budget = FileBudget(LINGER, 10.0, loads.__getitem__)
+    budget.take(3_000, 10.0)
+    assert budget.left(11.0) == pytest.approx(0, abs=0.01)
+
+
 def test_with_their_checkpoints_small_entries_stay_within_the_rate():
-    budget, now_s, files = FileBudget(LINGER, 0.0), 0.0, 0
+    budget, now_s, files = FileBudget(LINGER, 0.0, busy), 0.0, 0
     budget.take(2_000, now_s)
     for entry in range(15_000):
         now_s += max(0.0, -budget.left(now_s) / LINGER.file_rate)
@@ -74,7 +98,7 @@ def test_with_their_checkpoints_small_entries_stay_within_the_rate():
 
 
 def test_an_entry_without_small_files_is_free_of_charge():
-    budget = FileBudget(LINGER, 0.0)
+    budget = FileBudget(LINGER, 0.0, busy)
     budget.take(0, 0.0)
     assert budget.left(0.0) == 2_000
 
@@ -83,13 +107,13 @@ def test_an_entry_without_small_files_is_free_of_charge():
     ("partitions", "most_entries_per_s", "most_wait_s"), [(1, 200, 0.01), (8, 26, 0.05), (100, 3, 0.5)]
 )
 def test_a_thousand_small_producers_stay_within_the_budget(partitions, most_entries_per_s, most_wait_s):
-    budget, now_s, oldest_s, entries, files, longest_s = FileBudget(LINGER, 0.0), 0.0, None, 0, 0, 0.0
+    budget, now_s, oldest_s, entries, files, longest_s = FileBudget(LINGER, 0.0, busy), 0.0, None, 0, 0, 0.0
     for step in range(60_000):  # a record a millisecond, a minute long
         now_s = step / 1_000
         if now_s == 30.0:
             entries, files, longest_s = 0, 0, 0.0
         oldest_s = now_s if oldest_s is None else oldest_s
-        if due_in_s(LINGER, budget.left(now_s), 100, now_s - oldest_s) == 0:
+        if due_in_s(LINGER, budget.left(now_s), budget.rate(now_s), 100, now_s - oldest_s) == 0:
             budget.take(partitions, now_s)
             longest_s = max(longest_s, now_s - oldest_s)
             oldest_s, entries, files = None, entries + 1, files + partitions
