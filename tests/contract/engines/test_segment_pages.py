@@ -6,7 +6,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -47,6 +46,8 @@ def by_duckdb(file: Path) -> list[dict[str, Any]]:
 
 
 def by_polars(file: Path) -> list[dict[str, Any]]:
+    import polars as pl  # it begins a thread
+
     return pl.read_parquet(file, columns=COLUMNS).sort("position").to_dicts()
 
 
