@@ -1,4 +1,4 @@
-"""Retention: which records a topic's configuration lets go, as plans over what its log says. Nothing here does I/O."""
+"""Retention: which records a topic's configuration lets go, as plans over what its log says, and the work."""
 
 from tidelog.retention.expiry import Expiry, decide_expiry, plan_expiry
 

@@ -13,6 +13,7 @@ from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.base.keys import key, keys_of
 from tidelog.log.base.typed_values import Choice, ReadBy, Text, Whole, names, reason
 from tidelog.log.config.key_type import KAFKA
+from tidelog.log.config.topics_and_lakes import CODECS
 from tidelog.log.records.partitioners import PARTITIONERS
 from tidelog.log.spark_options import (
     BOOTSTRAP_SERVERS,
@@ -37,7 +38,7 @@ PARTITIONER_CLASS = "kafka.partitioner.class"
 HEADERS = "array<struct<key:string,value:binary>>"
 
 _BYTES = ("string", "binary")
-_CODECS = names("none", "gzip", "snappy", "lz4", "zstd", any_case=True)
+_CODECS = names(*CODECS, any_case=True)
 _ACKS: Choice[Acks] = Choice({"all": "all", "-1": "all", "0": 0, "1": 1}, any_case=True)
 _HONOURED = (BOOTSTRAP_SERVERS, COMPRESSION_TYPE, ACKS, PARTITIONER_CLASS)
 _REFUSED: Final = {

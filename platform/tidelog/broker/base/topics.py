@@ -15,6 +15,7 @@ from tidelog.log.base.shared_threads import Rounds
 from tidelog.log.follow.cursor import FollowedLog
 from tidelog.log.follow.tailing import Tailing
 from tidelog.log.lake import Lake
+from tidelog.log.rules.topics import unknown_topic
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
 from tidelog.server.base.blocking import Blocking
@@ -53,7 +54,7 @@ class BrokerTopic:
         """The id of the topic that has the name now. Raises `UnknownTopicError` where none has, as after a deletion."""
         topic_id = self.topic.id
         if not topic_id:
-            raise UnknownTopicError(f"There is no topic '{self.name}' any more.")
+            raise unknown_topic(self.name)
         return topic_id
 
     @property
@@ -196,7 +197,7 @@ class BrokerTopics:
         if found is None and isinstance(wanted, UUID):
             raise UnknownTopicIdError(f"There is no topic of the id {wanted}.")
         if found is None:
-            raise UnknownTopicError(f"There is no topic '{wanted}', or no longer.")
+            raise unknown_topic(str(wanted))
         return found
 
     async def names(self, *, internal: bool = False) -> list[str]:

@@ -1,1 +1,1 @@
-"""tidelog.broker.cluster: which brokers serve a lake, and which of them leads what."""
+"""tidelog.broker.cluster: which brokers serve a lake: their registrations, leases and links."""

@@ -13,9 +13,10 @@ from tidelog.broker.produce.entry import UnitWriter
 from tidelog.broker.produce.leaders import better_leader
 from tidelog.broker.produce.pool import TopicPool
 from tidelog.broker.produce.request import NotLeaderError, ProducedBatch, TopicRef
-from tidelog.log.base.errors import InvalidTopicError, TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.base.errors import InvalidTopicError, TidelogError, TopicChangedError
 from tidelog.log.lake import Lake
 from tidelog.log.rules.names import is_table
+from tidelog.log.rules.topics import unknown_topic
 from tidelog.log.storage.port import Distant
 from tidelog.log.topic import Topic
 
@@ -135,7 +136,7 @@ def open_topic(lake: Lake, name: str, topic_id: str) -> Topic:
     """The topic, if it is still the one that the records are for."""
     topic = lake.topic(name)
     if not topic.id:
-        raise UnknownTopicError(f"Topic '{name}' does not exist any more.")
+        raise unknown_topic(name)
     if topic.id != topic_id:
         raise TopicChangedError(f"Topic '{name}' was deleted and created again since these records were sent.")
     return topic

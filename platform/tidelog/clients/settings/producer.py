@@ -11,6 +11,7 @@ from tidelog.clients.settings.rules import producer_rules
 from tidelog.clients.settings.value_types import LIBRDKAFKA_FLAG, Callback
 from tidelog.log.base.keys import key
 from tidelog.log.base.typed_values import MAX_INT, MAX_LONG, Choice, Number, Text, Whole, names
+from tidelog.log.config.topics_and_lakes import CODECS
 
 PARTITIONERS: Final = (
     "consistent_random",
@@ -106,7 +107,7 @@ class ProducerSettings(RecordClientSettings, client="a producer"):
     compression_type: str | None = key(
         "compression.type",
         None,
-        names("none", "gzip", "snappy", "lz4", "zstd", any_case=True),
+        names(*CODECS, any_case=True),
         "Codec of the segments, where the topic leaves it to producers. librdkafka's default: none.",
         "compression.codec",
         unset="the topic's; zstd",

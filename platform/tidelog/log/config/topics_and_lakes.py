@@ -26,8 +26,8 @@ _DAY_MS: Final = 24 * _HOUR_MS
 # Each entry that changes a topic's configuration holds the text.
 MOST_SCHEMA_CHARACTERS: Final = 1_000_000
 
-# What a producer may ask for, in Kafka's words.
-_CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+# What a producer may ask for, in Kafka's words and in the order of its numbers.
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 # The level that leaves the choice to the codec's library: zlib's default, and LZ4's fast compressor.
 _LIBRARY_LEVEL: Final = {"gzip": -1, "lz4": 9}
@@ -234,10 +234,10 @@ class TopicConfig(Settings):
         A topic's level counts where the topic names the codec, or where that level is set; else the producer's.
         Raises InvalidConfigError for another codec.
         """
-        if producer is not None and producer not in _CODECS:
+        if producer is not None and producer not in CODECS:
             raise InvalidConfigError(
                 f"Invalid value {producer} for configuration compression.type of a producer: no such codec. Give one "
-                f"of {', '.join(_CODECS)}."
+                f"of {', '.join(CODECS)}."
             )
         named = None if self.compression == "producer" else self.compression
         codec = "none" if named == "uncompressed" else named or producer or "zstd"
