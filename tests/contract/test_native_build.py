@@ -56,7 +56,7 @@ def test_without_a_compiler_there_is_a_reader_in_python(build, tmp_path):
     wheel = build("/bin/false")["wheel"]
     read, reader = said(wheel, tmp_path / "site")
     assert read == "[300] b'v' AiokafkaRecords"
-    assert reader.startswith("Python: the native one was not built")
+    assert reader.startswith("Python: native code was not built")
 
 
 def test_with_a_compiler_the_wheel_has_the_native_reader_and_the_sdist_its_sources(build, tmp_path):

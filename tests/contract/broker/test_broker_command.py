@@ -43,6 +43,7 @@ def test_a_broker_makes_its_lake_answers_and_ends_by_a_signal(tmp_path, number):
         (gone,) = answer("broker", "list", "--lake", str(tmp_path / "lake"))
         assert (gone["state"], gone["controller"]) == ("gone", False)
     assert any("broker=7 Broker started: listener=127.0.0.1:" in line and "rack=a" in line for line in command.log)
+    assert any("broker=7 Record batches are read in " in line for line in command.log)
     assert f"broker=7 Broker stops: {number.name}; draining 1 connections" in "\n".join(command.log)
     assert command.log[-1].endswith("broker=7 Broker stopped")
 

@@ -89,7 +89,7 @@ def test_uv_installs_from_the_index_of_pip(parts, monkeypatch):
     commands = install(parts, monkeypatch)
     assert commands.programs == ["pip for uv", "uv"]
     _, words, environment = commands.noted[-1]
-    assert words[-2:] == ["-e", ".[demo]"]
+    assert words[-4:] == ["--reinstall-package", "tidelog", "-e", ".[demo]"]
     assert environment["UV_DEFAULT_INDEX"] == "https://a.example/simple"
 
 

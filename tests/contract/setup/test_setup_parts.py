@@ -1,6 +1,7 @@
 """The parts of the set-up: what is up to date stays, what failed is gone on with, side by side where nothing waits."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -234,3 +235,17 @@ def test_a_part_that_is_none_is_refused():
     parts = load_parts()
     with pytest.raises(parts.SetupError, match="'tests' is no part of the work: give one of demo, demo-kafka, test"):
         parts.steps_of("tests")
+
+
+def test_packages_are_installed_again_with_other_native_sources_or_another_compiler(parts, tmp_path, monkeypatch):
+    for name in ("pyproject.toml", ".ci/parts.py", *parts._NATIVE):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, tmp_path / name)
+    wanted = [parts.steps_of("demo")[0].wanted]
+    for name in parts._NATIVE:
+        (tmp_path / name).write_text("# changed\n")
+        wanted.append(parts.steps_of("demo")[0].wanted)
+    for compiler in ("nothing that is there", "sh"):
+        monkeypatch.setenv("CC", compiler)
+        wanted.append(parts.steps_of("demo")[0].wanted)
+    assert len(set(wanted)) == len(wanted)

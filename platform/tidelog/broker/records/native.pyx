@@ -558,10 +558,9 @@ def columns(list batches, list bodies, import_from_c, schema):
     array.release, array.private_data = _release, table
     try:
         read = import_from_c(<uintptr_t>&array, schema)
-    except BaseException:
-        if array.release != NULL:
+    finally:
+        if array.release != NULL:  # not imported
             array.release(&array)
-        raise
     return read, counts, reading.earliest_ms, reading.latest_ms, reading.most_bytes
 
 

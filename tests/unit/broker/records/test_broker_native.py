@@ -65,8 +65,8 @@ def test_columns_are_kept_when_the_batches_are_gone():
 def test_memory_of_columns_is_given_back(native):
     batch = memoryview(built([(1, None, bytes(1 << 20), [])]))
     before = _resident()
-    for _ in range(300):
-        native.columns([batch], [None], pa.RecordBatch._import_from_c, COLUMNS)
+    for at in range(300):  # also where nothing was imported
+        native.columns([batch], [None], pa.RecordBatch._import_from_c if at % 2 else lambda *_: None, COLUMNS)
     assert _resident() - before < 100 << 20
 
 
@@ -144,3 +144,17 @@ def test_a_part_built_from_other_sources_is_not_used(native, monkeypatch):
     monkeypatch.setattr(native, "SOURCE", "other")
     assert reader._native()[0] is None
     assert "make setup" in reader._native()[1]
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [(ModuleNotFoundError("no module"), "was not built"), (ImportError("undefined symbol"), "symbol")],
+)
+def test_the_reader_in_python_says_why_it_reads(error, says, monkeypatch):
+    def fails(name):
+        raise error
+
+    monkeypatch.setattr(reader, "import_module", fails)
+    native, why = reader._native()
+    assert native is None
+    assert says in why
