@@ -19,7 +19,14 @@ def environment(request, built, tmp_path_factory):
 
 # What an extra is for, which imports all of it.
 OF_EXTRAS = {
-    "registry": ("tidelog.registry", "tidelog.schema_registry", "tidelog.cli.registry", "tidelog.server"),
+    "registry": (
+        "tidelog.registry",
+        "tidelog.operations.schemas",
+        "tidelog.schema_registry",
+        "tidelog.clients.schema_registry",
+        "tidelog.cli.registry",
+        "tidelog.server",
+    ),
     "connect": ("tidelog.connect", "tidelog.cli.connect"),
     "console": ("tidelog.console", "tidelog.cli.console"),
 }
