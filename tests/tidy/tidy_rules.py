@@ -16,11 +16,8 @@ VAGUE_LINES = 3
 VAGUE_ROOMS = {
     "tidelog.broker",
     "tidelog.clients.schema_registry",
-    "tidelog.cluster",
     "tidelog.log.group_commit",
     "tidelog.log.segments",
-    "tidelog.operations",
-    "tidelog.registry",
 }
 CLOCK_MODULE = "tidelog.log.base.clock"
 # Where Hypothesis is configured, for every layer of tests.

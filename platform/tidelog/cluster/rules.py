@@ -37,10 +37,10 @@ def decide_register(
     Raises `DuplicateBrokerError` when another live broker has the id, `StaleRegistrationError` for a registration that
     is over. A repeat changes nothing.
     """
-    known = state.of(wanted.registration)
-    if known is not None and known.state is BrokerState.RUNNING:
-        return RowOutcome((), known)
-    if known is not None:
+    broker = state.of(wanted.registration)
+    if broker is not None and broker.state is BrokerState.RUNNING:
+        return RowOutcome((), broker)
+    if broker is not None:
         raise _stale(wanted.registration)
     before = _predecessors(state, wanted, None if any_id else wanted.id) if takes_place else []
     taken = {one.id for one in state.live if one not in before}

@@ -91,46 +91,46 @@ class ConfigState:
     def take(self, key: bytes | None, value: bytes | None, offset: int, at_ms: int = 0) -> None:  # noqa: ARG002
         """Take the next record. Records of other forms are passed over."""
         name = (key or b"").decode("utf-8", "replace")
-        found = _object(value)
-        if value is not None and found is None:
+        fields = _object(value)
+        if value is not None and fields is None:
             return
         if (matched := _TASK.fullmatch(name)) is not None:
-            self._take_task(matched[1], int(matched[2]), found)
+            self._take_task(matched[1], int(matched[2]), fields)
         elif name.startswith(_RESTART):
-            self._take_restart(name.removeprefix(_RESTART), found, offset)
+            self._take_restart(name.removeprefix(_RESTART), fields, offset)
         elif name.startswith(_CONNECTOR):
-            self._take_connector(name.removeprefix(_CONNECTOR), found, offset)
+            self._take_connector(name.removeprefix(_CONNECTOR), fields, offset)
         elif name.startswith(_COMMIT):
-            self._take_commit(name.removeprefix(_COMMIT), found, offset)
+            self._take_commit(name.removeprefix(_COMMIT), fields, offset)
         elif name.startswith(_TARGET):
-            self._take_target(name.removeprefix(_TARGET), found)
+            self._take_target(name.removeprefix(_TARGET), fields)
         elif name.startswith(_LOGGER):
-            level = (found or {}).get("level")
+            level = (fields or {}).get("level")
             if isinstance(level, str):
                 self.loggers[name.removeprefix(_LOGGER)] = level
 
-    def _take_connector(self, name: str, found: Mapping[str, Any] | None, offset: int) -> None:
-        if found is None:
+    def _take_connector(self, name: str, fields: Mapping[str, Any] | None, offset: int) -> None:
+        if fields is None:
             for known in (self.connectors, self.versions, self.targets, self.tasks, self.task_versions):
                 known.pop(name, None)
             self._pending.pop(name, None)
             self.restarts.pop(name, None)
-        elif (properties := _texts(found.get("properties"))) is not None:
+        elif (properties := _texts(fields.get("properties"))) is not None:
             self.connectors[name] = properties
             self.versions[name] = offset
             self.targets.setdefault(name, TargetState.STARTED)
 
-    def _take_task(self, name: str, number: int, found: Mapping[str, Any] | None) -> None:
+    def _take_task(self, name: str, number: int, fields: Mapping[str, Any] | None) -> None:
         pending = self._pending.setdefault(name, {})
-        properties = _texts((found or {}).get("properties"))
+        properties = _texts((fields or {}).get("properties"))
         if properties is None:
             pending.pop(number, None)
         else:
             pending[number] = properties
 
-    def _take_commit(self, name: str, found: Mapping[str, Any] | None, offset: int) -> None:
+    def _take_commit(self, name: str, fields: Mapping[str, Any] | None, offset: int) -> None:
         """Tasks count together or not at all: a commit with too few of them says nothing (an older one compacted)."""
-        count = (found or {}).get("tasks")
+        count = (fields or {}).get("tasks")
         pending = self._pending.pop(name, {})
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             self.tasks.pop(name, None)
@@ -141,20 +141,20 @@ class ConfigState:
             self.tasks[name] = [merged[number] for number in range(count)]
             self.task_versions[name] = offset
 
-    def _take_target(self, name: str, found: Mapping[str, Any] | None) -> None:
-        said = (found or {}).get("state.v2") or (found or {}).get("state")
-        if found is None:
+    def _take_target(self, name: str, fields: Mapping[str, Any] | None) -> None:
+        said = (fields or {}).get("state.v2") or (fields or {}).get("state")
+        if fields is None:
             self.targets.pop(name, None)
             if name in self.connectors:
                 self.targets[name] = TargetState.STARTED
         elif isinstance(said, str) and said in TargetState.__members__:
             self.targets[name] = TargetState(said)
 
-    def _take_restart(self, name: str, found: Mapping[str, Any] | None, offset: int) -> None:
-        if found is not None:
-            task = found.get("task")
+    def _take_restart(self, name: str, fields: Mapping[str, Any] | None, offset: int) -> None:
+        if fields is not None:
+            task = fields.get("task")
             self.restarts[name] = RestartRequest(
-                name, offset, found.get("include-tasks") is True, found.get("only-failed") is True,
+                name, offset, fields.get("include-tasks") is True, fields.get("only-failed") is True,
                 task if isinstance(task, int) and not isinstance(task, bool) else None,
             )  # fmt: skip
 
@@ -191,17 +191,17 @@ def _object(value: bytes | None) -> dict[str, Any] | None:
     if value is None:
         return None
     try:
-        found = json.loads(value)
+        document = json.loads(value)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
-def _texts(found: Any) -> dict[str, str] | None:
+def _texts(mapping: Any) -> dict[str, str] | None:
     """An object whose values are texts; a null one is left out."""
-    if not isinstance(found, dict):
+    if not isinstance(mapping, dict):
         return None
-    return {key: one if isinstance(one, str) else json.dumps(one) for key, one in found.items() if one is not None}
+    return {key: one if isinstance(one, str) else json.dumps(one) for key, one in mapping.items() if one is not None}
 
 
 # --- decisions --------------------------------------------------------------------------------------------------

@@ -86,13 +86,13 @@ def heard_workers(storage: Storage, groups: Iterable[GroupView], now_ms: int) ->
 
 def unwell(connectors: Iterable[ConnectorDescription], workers: Collection[str] | None) -> dict[str, ConnectorHealth]:
     """The connectors that are to run, or are paused, and are not well. `workers`: None where it is not known."""
-    found = {}
+    healths = {}
     for connector in connectors:
         if connector.target is not TargetState.STOPPED:
             health = health_of(connector, workers)
             if health.troubles(connector.name):
-                found[connector.name] = health
-    return found
+                healths[connector.name] = health
+    return healths
 
 
 def health_of(connector: ConnectorDescription, workers: Collection[str] | None) -> ConnectorHealth:

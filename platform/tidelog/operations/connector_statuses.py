@@ -54,24 +54,24 @@ class RunStatus:
 
     def value(self) -> bytes:
         """The record's value."""
-        found = {
+        fields = {
             "state": str(self.state), "trace": self.trace, "worker_id": self.worker_id,
             "generation": self.generation, "version": self.version,
             **({"retries": self.retries} if self.retries else {}),
         }  # fmt: skip
-        return json.dumps(found, separators=(",", ":")).encode()
+        return json.dumps(fields, separators=(",", ":")).encode()
 
     def as_json(self) -> dict[str, Any]:
         """What the REST API says of it."""
-        found: dict[str, Any] = {} if self.task is None else {"id": self.task}
-        found |= {"state": str(self.state), "worker_id": self.worker_id}
+        fields: dict[str, Any] = {} if self.task is None else {"id": self.task}
+        fields |= {"state": str(self.state), "worker_id": self.worker_id}
         if self.version:
-            found["version"] = self.version
+            fields["version"] = self.version
         if self.trace is not None:
-            found["trace"] = self.trace
+            fields["trace"] = self.trace
         if self.retries:
-            found["retries"] = self.retries
-        return found
+            fields["retries"] = self.retries
+        return fields
 
 
 def status_key(connector: str, task: int | None) -> str:
@@ -113,15 +113,15 @@ class StatusState:
             self.runs.pop(run, None)
             return
         try:
-            found = json.loads(value)
+            fields = json.loads(value)
         except (ValueError, RecursionError):
             return
-        if isinstance(found, Mapping) and found.get("state") in RunState.__members__:
-            generation, trace, retries = found.get("generation"), found.get("trace"), found.get("retries")
+        if isinstance(fields, Mapping) and fields.get("state") in RunState.__members__:
+            generation, trace, retries = fields.get("generation"), fields.get("trace"), fields.get("retries")
             self.runs[run] = RunStatus(
-                run[0], run[1], RunState(found["state"]), str(found.get("worker_id", "")),
+                run[0], run[1], RunState(fields["state"]), str(fields.get("worker_id", "")),
                 generation if isinstance(generation, int) else 0,
-                trace if isinstance(trace, str) else None, str(found.get("version") or ""),
+                trace if isinstance(trace, str) else None, str(fields.get("version") or ""),
                 retries if isinstance(retries, int) else 0,
             )  # fmt: skip
 

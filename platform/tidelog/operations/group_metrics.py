@@ -53,11 +53,11 @@ def _as_kafka_exporter(groups: Iterable[GroupDescription]) -> Iterator[MetricFam
         name = {"consumergroup": description.group.group_id}
         members.add(name, description.lag.members)
         sums: dict[str, int] = {}
-        for one, offset, records in _known(description):
-            place = {**name, "topic": one.topic, "partition": str(one.partition)}
+        for partition, offset, records in _known(description):
+            place = {**name, "topic": partition.topic, "partition": str(partition.partition)}
             at.add(place, offset)
             lag.add(place, records)
-            sums[one.topic] = sums.get(one.topic, 0) + offset
+            sums[partition.topic] = sums.get(partition.topic, 0) + offset
         for topic, offsets in sums.items():
             at_all.add({**name, "topic": topic}, offsets)
             lag_all.add({**name, "topic": topic}, description.lag.by_topic[topic])
@@ -76,17 +76,22 @@ def _as_lag_exporter(groups: Iterable[GroupDescription], cluster: str) -> Iterat
     of_topic = MetricFamily(f"{prefix}_topic_sum_lag", "Of a topic.")
     for description in groups:
         name = {"cluster_name": cluster, "group": description.group.group_id}
-        known = _known(description)
-        for one, offset, records in known:
-            place = {**name, "topic": one.topic, "partition": str(one.partition), **_reader(one.reader)}
+        partitions = _known(description)
+        for partition, offset, records in partitions:
+            place = {
+                **name,
+                "topic": partition.topic,
+                "partition": str(partition.partition),
+                **_reader(partition.reader),
+            }
             at.add(place, offset)
             lag.add(place, records)
-            late.add(place, one.seconds or 0.0)
+            late.add(place, partition.seconds or 0.0)
         for topic, records in description.lag.by_topic.items():
             of_topic.add({**name, "topic": topic}, records)
-        if known:
-            most.add(name, max(records for _, _, records in known))
-            latest.add(name, max(one.seconds or 0.0 for one, _, _ in known))
+        if partitions:
+            most.add(name, max(records for _, _, records in partitions))
+            latest.add(name, max(partition.seconds or 0.0 for partition, _, _ in partitions))
             total.add(name, description.lag.records)
     yield from (at, lag, late, most, latest, total, of_topic)
 

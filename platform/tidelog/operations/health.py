@@ -122,17 +122,17 @@ def gather(
             return replace(bare, lake_problem=str(e))
 
 
-def _with_movers(found: LakeFacts, lake: Lake, slots: AskedSlots) -> LakeFacts:
+def _with_movers(facts: LakeFacts, lake: Lake, slots: AskedSlots) -> LakeFacts:
     with suppress(TidelogError):
-        groups = found.snapshot.groups.values() if found.snapshot else ()
-        found = replace(found, connectors=connector_health(lake, groups))
+        groups = facts.snapshot.groups.values() if facts.snapshot else ()
+        facts = replace(facts, connectors=connector_health(lake, groups))
     with suppress(TidelogError):
-        found = replace(found, slots=tuple(slots(lake)))
+        facts = replace(facts, slots=tuple(slots(lake)))
     with suppress(TidelogError):
         follows = lake.follows()
         if follows is not None:
-            found = replace(found, follows=follows.source, mirror=read_status(lake.storage))
-    return found
+            facts = replace(facts, follows=follows.source, mirror=read_status(lake.storage))
+    return facts
 
 
 def _of_the_lake(bare: LakeFacts, lake: Lake, snapshot: LakeSnapshot) -> LakeFacts:
@@ -178,9 +178,9 @@ def misfits(requirements: Iterable[str]) -> dict[str, tuple[str, str]]:
     >>> misfits(["pyarrow<1; extra == 'old'"]).keys(), misfits(["no-such-package>=1"])
     (dict_keys(['pyarrow']), {})
     """
-    found = {}
-    for one in map(Requirement, requirements):
+    mismatches = {}
+    for requirement in map(Requirement, requirements):
         with suppress(PackageNotFoundError):
-            if (there := version(one.name)) not in one.specifier:
-                found[one.name] = (there, str(one.specifier))
-    return found
+            if (there := version(requirement.name)) not in requirement.specifier:
+                mismatches[requirement.name] = (there, str(requirement.specifier))
+    return mismatches

@@ -174,13 +174,13 @@ def _brokers_silent(facts: LakeFacts) -> Iterator[tuple[str, str]]:
 
 @_rule("transaction-stuck", Level.ERROR)
 def _transaction_stuck(facts: LakeFacts) -> Iterator[tuple[str, str]]:
-    for one in facts.snapshot.open_transactions if facts.snapshot else ():
-        age_s = (facts.now_ms - one.began_ms) / 1000
+    for transaction in facts.snapshot.open_transactions if facts.snapshot else ():
+        age_s = (facts.now_ms - transaction.began_ms) / 1000
         if age_s * 1000 > _HOUR_MS:
-            name = one.key.transactional_id
+            name = transaction.key.transactional_id
             yield (
-                f"Transaction {one.key.number} of '{name}' is open for {_age(age_s)}: what it staged can't be deleted,"
-                " and readers of groups that it commits to wait.",
+                f"Transaction {transaction.key.number} of '{name}' is open for {_age(age_s)}: what it staged"
+                " can't be deleted, and readers of groups that it commits to wait.",
                 f"See that its producer lives; else 'tidelog transaction abort {name}'.",
             )
 
@@ -271,10 +271,10 @@ def _group_behind(facts: LakeFacts) -> Iterator[tuple[str, str]]:
 
 @_rule("connector-failed", Level.ERROR)
 def _connector_failed(facts: LakeFacts) -> Iterator[tuple[str, str]]:
-    for name, one in facts.connectors.items():
-        if one.failed:
-            run, why = next(iter(one.failed.items()))
-            more = f" (and {len(one.failed) - 1} more)" if len(one.failed) > 1 else ""
+    for name, health in facts.connectors.items():
+        if health.failed:
+            run, why = next(iter(health.failed.items()))
+            more = f" (and {len(health.failed) - 1} more)" if len(health.failed) > 1 else ""
             yield (
                 f"Connector '{name}' has failed ({run}{more}): {why}",
                 f"'tidelog connect status {name}' has the whole trace. Mend what it says, then restart it:"
@@ -284,11 +284,11 @@ def _connector_failed(facts: LakeFacts) -> Iterator[tuple[str, str]]:
 
 @_rule("connector-silent", Level.ERROR)
 def _connector_silent(facts: LakeFacts) -> Iterator[tuple[str, str]]:
-    for name, one in facts.connectors.items():
-        if one.silent:
-            workers = ", ".join(sorted({*one.silent.values()}))
+    for name, health in facts.connectors.items():
+        if health.silent:
+            workers = ", ".join(sorted({*health.silent.values()}))
             yield (
-                f"Connector '{name}' is said to run ({', '.join(one.silent)}), and its worker {workers} is not heard"
+                f"Connector '{name}' is said to run ({', '.join(health.silent)}), and its worker {workers} is not heard"
                 " of.",
                 "Look at that worker's log and start it again, or any other: 'tidelog connect start'.",
             )
@@ -296,10 +296,10 @@ def _connector_silent(facts: LakeFacts) -> Iterator[tuple[str, str]]:
 
 @_rule("connector-unassigned", Level.ERROR)
 def _connector_unassigned(facts: LakeFacts) -> Iterator[tuple[str, str]]:
-    for name, one in facts.connectors.items():
-        if one.unassigned:
+    for name, health in facts.connectors.items():
+        if health.unassigned:
             yield (
-                f"No worker runs connector '{name}' ({', '.join(one.unassigned)}).",
+                f"No worker runs connector '{name}' ({', '.join(health.unassigned)}).",
                 "Start a worker with the connector's group.id: 'tidelog connect start'.",
             )
 
@@ -316,15 +316,15 @@ def _connector_retrying(facts: LakeFacts) -> Iterator[tuple[str, str]]:
 
 @_rule("slot-inactive", Level.WARNING)
 def _slot_inactive(facts: LakeFacts) -> Iterator[tuple[str, str]]:
-    for one in facts.slots:
-        if one.problem or one.active or one.held_bytes < _HELD_BYTES:
+    for slot in facts.slots:
+        if slot.problem or slot.active or slot.held_bytes < _HELD_BYTES:
             continue
-        whose = f"of connector '{one.connector}'" if one.connector else "of no connector of this lake"
+        whose = f"of connector '{slot.connector}'" if slot.connector else "of no connector of this lake"
         yield (
-            f"Replication slot {one.slot} in {one.database}, {whose}, has no reader and keeps"
-            f" {one.held_bytes / 2**20:,.0f} MiB of PostgreSQL's log: its disk fills.",
+            f"Replication slot {slot.slot} in {slot.database}, {whose}, has no reader and keeps"
+            f" {slot.held_bytes / 2**20:,.0f} MiB of PostgreSQL's log: its disk fills.",
             f"Let its connector run again; a slot that is not needed any more goes by SELECT"
-            f" pg_drop_replication_slot('{one.slot}').",
+            f" pg_drop_replication_slot('{slot.slot}').",
         )
 
 

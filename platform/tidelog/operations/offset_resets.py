@@ -101,7 +101,7 @@ def standings(
         scope = {topic: frozenset(p for t, p in named if t == topic) for topic in sorted({t for t, _ in named})}
         if scenario.offsets is None:
             scope = dict.fromkeys(scope)
-    found: dict[TopicPartition, Standing] = {}
+    by_partition: dict[TopicPartition, Standing] = {}
     for topic, numbers in scope.items():
         state = lake.peek(topic)
         if state is None:
@@ -116,7 +116,7 @@ def standings(
             if scenario.offsets is not None and (topic, p) not in scenario.offsets:
                 continue
             known = committed.get((topic, p))
-            found[topic, p] = Standing(
+            by_partition[topic, p] = Standing(
                 state.start(p), state.end(p), None if known is None else known.offset, times.get(p)
             )
-    return found
+    return by_partition

@@ -149,10 +149,10 @@ class SnapshotReader:
         if last is not None:
             return last if self._last_invalidations == self._invalidations else self.read()
         self._listed.wait()
-        folders, found = self._folders, self._found.copy()
+        folders, states = self._folders, self._found.copy()
         if folders is None:  # the other thread failed
             return self.read()
-        return self._of_topics(found, unread=tuple(name for name in folders if name not in found))
+        return self._of_topics(states, unread=tuple(name for name in folders if name not in states))
 
     def _recent(self) -> LakeSnapshot:
         """The newest snapshot, or a new one. The lock is held."""
@@ -174,12 +174,12 @@ class SnapshotReader:
         self.reads += 1
         self._lake.require_lake()
         folders = tuple(one for one in self._lake.storage.list_folders("") if not names.is_internal(one))
-        found: dict[str, TopicState | str | None] = {}
-        self._found, self._folders = found, folders
+        states: dict[str, TopicState | str | None] = {}
+        self._found, self._folders = states, folders
         self._listed.set()
-        found.update(zip(folders, self._of_each(self._peek, folders), strict=True))  # one by one, as they are read
+        states.update(zip(folders, self._of_each(self._peek, folders), strict=True))  # one by one, as they are read
         self._read_topics = {name: self._read_topics[name] for name in folders if name in self._read_topics}
-        topics = self._of_topics(found)
+        topics = self._of_topics(states)
         if now_s - self._upkeep_s >= UPKEEP_AGE_S:
             self._upkeep = dict(zip(topics.topics, self._of_each(self._upkeep_of, topics.topics), strict=True))
             self._upkeep_s = now_s

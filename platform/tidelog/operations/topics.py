@@ -85,10 +85,10 @@ def ask_together(
     except TidelogError as e:
         if len(wanted) == 1 or e.retriable or isinstance(e, UnknownTopicError):
             return dict.fromkeys(wanted, e)
-    found: dict[int, R | TidelogError] = {}
+    outcomes: dict[int, R | TidelogError] = {}
     for partition, value in wanted.items():
-        found |= ask_together(ask, {partition: value})
-    return found
+        outcomes |= ask_together(ask, {partition: value})
+    return outcomes
 
 
 # --- changing ----------------------------------------------------------------------------------------------

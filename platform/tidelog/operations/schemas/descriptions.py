@@ -176,14 +176,14 @@ def version_of_id(state: RegistryState, sees: Sees, number: int, context: str, s
     """
     places = _seen(state.places_of(number, context, deleted=True), sees)
     named = aliased(state, subject) if SubjectName.of(subject).name.strip() else None
-    found = [one for one in places if one.subject == named]
-    if not found and named is not None and not named.startswith(":."):
+    versions = [one for one in places if one.subject == named]
+    if not versions and named is not None and not named.startswith(":."):
         subjects = (f":{one}:{named}" for one in state.contexts() if one != DEFAULT_CONTEXT)
         elsewhere = (one for name in subjects for one in state.versions(name, deleted=True) if one.id == number)
-        found = _seen(elsewhere, sees)
-    if not (found or places):
+        versions = _seen(elsewhere, sees)
+    if not (versions or places):
         raise schema_not_found(number)
-    return (found or places)[0]
+    return (versions or places)[0]
 
 
 def versions_of_id(
@@ -200,14 +200,14 @@ def ids_of_guid(state: RegistryState, sees: Sees, guid: str) -> list[tuple[str, 
         digest = UUID(guid).bytes
     except ValueError:
         digest = b""
-    found = [
+    ids = [
         (context, number)
         for context, number in state.ids_of_guid(digest)
         if _seen(state.places_of(number, context, deleted=True), sees)
     ]
-    if not found:
+    if not ids:
         raise schema_not_found(guid)
-    return found
+    return ids
 
 
 def describe_guid(state: RegistryState, sees: Sees, guid: str, form: str = "") -> VersionDescription:
@@ -244,11 +244,11 @@ def whole(text: str) -> int | None:
     return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
 
 
-def page(found: Sequence[T], offset: int = 0, limit: int = -1, most: int | None = None) -> list[T]:
+def page(items: Sequence[T], offset: int = 0, limit: int = -1, most: int | None = None) -> list[T]:
     """The part of a list that an offset and a limit ask for: `most` (None: all) unless the limit is from 1 to it."""
     start = max(0, offset)
     if most is None and limit <= 0:
-        return list(found[start:])
+        return list(items[start:])
     if limit <= 0 or (most is not None and limit > most):
-        limit = most or len(found)
-    return list(found[start : start + limit])
+        limit = most or len(items)
+    return list(items[start : start + limit])

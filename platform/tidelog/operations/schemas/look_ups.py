@@ -25,18 +25,18 @@ def look_up(
     config = config_of(state, subject, in_scope=True)
     parsed, asked = canonical(state, subject, schema, normalize=normalize or bool(config.get("normalize")))
     versions = state.versions(subject, deleted=deleted)
-    found = same_version(state, versions, parsed, asked)
+    version = same_version(state, versions, parsed, asked)
     newest = state.version(subject, -1)
-    if found is None and newest is not None:
+    if version is None and newest is not None:
         # As a registration would complete it.
-        found = same_version(state, versions, parsed, configured(asked, newest.schema, config))
-    if found is None and asked.metadata is None and asked.rules is None:
+        version = same_version(state, versions, parsed, configured(asked, newest.schema, config))
+    if version is None and asked.metadata is None and asked.rules is None:
         # A question without metadata and rules is about the schema with any.
         bare = (one for one in reversed(versions) if replace(one.schema, metadata=None, rules=None) == asked)
-        found = next(bare, None)
-    if found is None:
+        version = next(bare, None)
+    if version is None:
         raise schema_not_found()
-    return found
+    return version
 
 
 def configured(schema: Schema, newest: Schema | None, config: Mapping[str, Any]) -> Schema:

@@ -133,10 +133,10 @@ def _new_version(
         records.append(RegistryRecord(CONTEXT, subject.context, value=value))
     # What was softly deleted under the same id makes place for it.
     records += [
-        tombstone(wanted.subject, one.version)
-        for one in every
-        if one.deleted and one.id == number and one.version < version
-        if not state.referenced_by(wanted.subject, one.version, deleted=True)
+        tombstone(wanted.subject, old.version)
+        for old in every
+        if old.deleted and old.id == number and old.version < version
+        if not state.referenced_by(wanted.subject, old.version, deleted=True)
     ]
     made = SubjectVersion(wanted.subject, version, number, schema)
     return Registered(made, [*records, made.record()])
@@ -194,10 +194,10 @@ def _check_mode(state: RegistryState, wanted: Registration, mode: Mode) -> None:
         raise not_permitted(f"Subject {wanted.subject} in context {context} is not in import mode")
     if wanted.id < 0 and mode is not Mode.READWRITE:
         raise not_permitted(f"Subject {wanted.subject} in context {context} is not in read-write mode")
-    for one in wanted.schema.references:
-        place = SubjectName.of(wanted.subject).inside(one.subject)
-        if not mode.imports and state.version(place, one.version) is None:
-            raise SchemaError(f'No schema reference found for subject "{place}" and version {one.version}')
+    for reference in wanted.schema.references:
+        place = SubjectName.of(wanted.subject).inside(reference.subject)
+        if not mode.imports and state.version(place, reference.version) is None:
+            raise SchemaError(f'No schema reference found for subject "{place}" and version {reference.version}')
 
 
 def _completed(
@@ -246,12 +246,12 @@ def _differences(
     if group is not None:
         old = [one for one in old if _group(one.schema, group) == _group(schema, group)]
     compared = []
-    for one in old if level.transitive else old[-1:]:
+    for version in old if level.transitive else old[-1:]:
         try:
-            read = parse(one.schema.kind, one.schema.text, resolved(state, one.subject, one.schema))
+            read = parse(version.schema.kind, version.schema.text, resolved(state, version.subject, version.schema))
         except RegistryError as error:
-            return [f"Version {one.version} can't be read: {error}"]
-        compared.append((one.version, read))
+            return [f"Version {version.version} can't be read: {error}"]
+        compared.append((version.version, read))
     lenient = config.get("compatibilityPolicy") == "LENIENT"
     return incompatibilities(level, parsed, compared, lenient=lenient)
 

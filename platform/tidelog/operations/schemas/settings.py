@@ -55,15 +55,15 @@ def config_of(state: RegistryState, subject: str | None, *, in_scope: bool = Fal
     own = state.configs.get(subject)
     if own is None and subject is not None and not in_scope and SubjectName.of(subject).context != GLOBAL_CONTEXT:
         raise no_compatibility_configured(subject)
-    found = (_scoped(state.configs, subject) if in_scope else own) or {}
+    config = (_scoped(state.configs, subject) if in_scope else own) or {}
     if in_scope and own is not None and subject is not None:
         for_all = state.configs.get(None) or {}
-        found = {**{key: for_all[key] for key in _TAKEN if key in for_all}, **found}
-    level = found.get(_LEVEL)
+        config = {**{key: for_all[key] for key in _TAKEN if key in for_all}, **config}
+    level = config.get(_LEVEL)
     if level is None and (in_scope or subject is not None):
         level = (_scoped(state.configs, None) or {}).get(_LEVEL)
-    found = {key: value for key, value in found.items() if key != "subject"}
-    return {**found, _LEVEL: level or DEFAULT_LEVEL.value}
+    config = {key: value for key, value in config.items() if key != "subject"}
+    return {**config, _LEVEL: level or DEFAULT_LEVEL.value}
 
 
 def mode_of(state: RegistryState, subject: str | None, *, in_scope: bool = False) -> Mode:
@@ -157,11 +157,11 @@ def decide_mode(
     if wanted is Mode.IMPORT and mode_of(state, subject, in_scope=True) is not Mode.IMPORT and not force:
         if _subjects(state, subject, deleted=False):
             raise not_permitted("Cannot import since found existing subjects")
-        for one in _subjects(state, subject, deleted=True):
-            for version in state.versions(one, deleted=True):
-                if state.referenced_by(one, version.version, deleted=True):
-                    raise reference_exists(one, version.version)
-                records.append(tombstone(one, version.version))
+        for name in _subjects(state, subject, deleted=True):
+            for version in state.versions(name, deleted=True):
+                if state.referenced_by(name, version.version, deleted=True):
+                    raise reference_exists(name, version.version)
+                records.append(tombstone(name, version.version))
         records.append(RegistryRecord(CLEAR_SUBJECT, subject, value=_named(subject)))
     return [*records, RegistryRecord(MODE, subject, value={**_named(subject), "mode": wanted.value})]
 
@@ -207,27 +207,27 @@ def _mode(mode: object) -> Mode:
 def _checked(change: Mapping[str, Any]) -> dict[str, Any]:
     """A change's known keys, in Confluent's spelling. Raises `RegistryError` for values that they don't take."""
     given = {_LEVEL if key == "compatibility" else key: value for key, value in change.items()}
-    found: dict[str, Any] = {}
+    config: dict[str, Any] = {}
     for key, value in given.items():
         if value is None:
-            found[key] = None
+            config[key] = None
         elif key == _LEVEL:
-            found[key] = CompatibilityLevel.of(value).value
+            config[key] = CompatibilityLevel.of(value).value
         elif key == "compatibilityPolicy":
             if not isinstance(value, str) or value.upper() not in _POLICIES:
                 raise RegistryError(
                     42203, f"Invalid compatibility policy {value!r}. Valid values are strict and lenient."
                 )
-            found[key] = value.upper()
+            config[key] = value.upper()
         elif (key in _FLAGS and isinstance(value, bool)) or (key in _TEXTS and isinstance(value, str)):
-            found[key] = value
+            config[key] = value
         elif key in _METADATA:
             metadata = SchemaMetadata.of(value)
-            found[key] = metadata and metadata.json()
+            config[key] = metadata and metadata.json()
         elif key in _RULES:
             rules = RuleSet.of(value)
-            found[key] = rules and rules.json()
+            config[key] = rules and rules.json()
         elif key in (*_FLAGS, *_TEXTS):
             raise malformed(f"The configuration's {key} can't be {value!r}.")
     known = {_LEVEL, "compatibilityPolicy", *_FLAGS, *_TEXTS, *_METADATA, *_RULES}
-    return {key: value for key, value in found.items() if key in known}
+    return {key: value for key, value in config.items() if key in known}

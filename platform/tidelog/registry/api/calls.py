@@ -177,16 +177,16 @@ class ApiCall(HttpCall):
 
 def schema_json(version: VersionDescription) -> dict[str, Any]:
     """What answers say of a version's schema."""
-    found = {"guid": version.schema.guid, **version.schema.json(), "schema": version.text}
+    answer = {"guid": version.schema.guid, **version.schema.json(), "schema": version.text}
     if version.references:
-        found["references"] = [reference.json() for reference in version.references]
-    return found
+        answer["references"] = [reference.json() for reference in version.references]
+    return answer
 
 
 def version_json(version: VersionDescription) -> dict[str, Any]:
     """What answers say of a version. `ts`: the timestamp of its record."""
-    found = {"subject": version.subject, "version": version.version, "id": version.id}
+    answer = {"subject": version.subject, "version": version.version, "id": version.id}
     more: dict[str, Any] = {} if version.at_ms is None else {"ts": version.at_ms}
     if version.deleted:
         more["deleted"] = True
-    return {**found, **schema_json(version), **more}
+    return {**answer, **schema_json(version), **more}

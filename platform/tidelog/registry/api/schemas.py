@@ -25,7 +25,7 @@ from tidelog.server.routes import Route
 
 def schemas(call: ApiCall) -> Any:
     """GET /schemas: versions, sorted by subject and version."""
-    found = call.log.look(
+    versions = call.log.look(
         lambda state: search_versions(
             state,
             call.rights.sees,
@@ -36,7 +36,7 @@ def schemas(call: ApiCall) -> Any:
             with_aliases=call.flag("aliases"),
         )
     )
-    listed = call.page(found, MOST_SCHEMAS)
+    listed = call.page(versions, MOST_SCHEMAS)
     return [{**version_json(version), **({"aliases": aliases} if aliases else {})} for version, aliases in listed]
 
 
