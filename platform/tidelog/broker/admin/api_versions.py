@@ -24,7 +24,7 @@ def api_versions(offered: Iterable[ApiKey]) -> Handler:
     """Answers which of the APIs are `offered`, in which versions.
 
     A version of this request that is not offered gets UNSUPPORTED_VERSION and the same list; software of no valid name
-    gets INVALID_REQUEST and none. Each answer is encoded once: brokers ask each other four times a second whether they
+    gets INVALID_REQUEST and none. Each answer is encoded once: brokers ask each other over and over whether they
     live, and clients with each connection. Source: `ApiVersionsRequest.isValid`.
     """
     listed = sorted(offered)

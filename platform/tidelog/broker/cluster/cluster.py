@@ -127,7 +127,7 @@ class Cluster:
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._ticked)
         began_s = clock.elapsed_s()
-        changed = False
+        changed, asks = False, membership.asks
         try:
             changed = membership.step(
                 self._links.reached,
@@ -138,6 +138,8 @@ class Cluster:
             logger.warning("The cluster can't be followed for now. %s", e)
         if grew:
             tailing.looked(layout.CLUSTER_TABLE, grew=changed, took_s=clock.elapsed_s() - began_s)
+        if membership.asks is not asks:
+            self._links.ask(membership.asks)
         if changed:
             self._links.keep(membership.others())
             addresses = [address for node in membership.view.nodes for address in node.addresses.values()]

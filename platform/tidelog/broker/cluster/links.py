@@ -1,6 +1,7 @@
-"""Connections between brokers: each keeps one to every other, and asks over it whether that one answers.
+"""Connections between brokers: each keeps one to every other, and asks over some of them whether that one answers.
 
-The question is ApiVersions, which a broker answers to every client.
+The question is ApiVersions, which a broker answers to every client. A process that dies closes its connections, which
+all others notice at once; only one that stands still, or whose machine is gone, must be asked.
 """
 
 import asyncio
@@ -20,9 +21,12 @@ from tidelog.server.base.blocking import pause
 
 logger = logging.getLogger(__name__)
 
-# Between two questions, in seconds, and how long an answer may take.
-ASK_EVERY_S: Final = 0.25
+# Between two questions, in seconds; when an answer is late, and how long it may take.
+ASK_EVERY_S: Final = 0.5
+LATE_S: Final = 0.25
 ANSWER_WITHIN_S: Final = 0.5
+# Between two questions to brokers that others ask: less than any broker lets a connection idle.
+REST_S: Final = 30.0
 # Between two log-ins that fail: too many of an address are refused unheard.
 LOGIN_EVERY_S: Final = 2.0
 # An answer is a list of versions: more is no broker's.
@@ -41,7 +45,8 @@ class Link(Enum):
 class BrokerLinks:
     """The connections of one broker to the others, by registration. They live in the loop that made this.
 
-    `lost()` is called when one is lost, by the loop's thread. `reached` and `keep` may be called from any thread.
+    `lost()` is called when one is lost, or an answer late, by the loop's thread. `reached`, `ask` and `keep` may be
+    called from any thread.
     """
 
     def __init__(self, clock: Clock, dialer: BrokerDialer, lost: Callable[[], None]) -> None:
@@ -53,16 +58,29 @@ class BrokerLinks:
         # When each broker answered last, on the elapsed clock; those whose connection is lost are not in it.
         self._heard: dict[str, float] = {}
         self._refused: set[str] = set()
+        # Those that are asked all the time; None: all are.
+        self._asked: frozenset[str] | None = None
+        self._rests: dict[str, asyncio.Timeout] = {}
         self._closed = False
 
     def reached(self, broker: RegisteredBroker) -> Link:
-        """How a broker is reached by now. The first call begins to ask."""
+        """How a broker is reached by now. The first call begins to ask.
+
+        One that is not asked all the time is said to answer while its connection holds.
+        """
         heard_s = self._heard.get(broker.registration)
         if heard_s is None:
             self._on_loop(self._begin, broker)
             return Link.REFUSED if broker.registration in self._refused else Link.SILENT
-        in_time = self._clock.elapsed_s() - heard_s <= ASK_EVERY_S + ANSWER_WITHIN_S
+        if not self._is_asked(broker.registration):
+            return Link.ANSWERS
+        in_time = self._clock.elapsed_s() - heard_s < ASK_EVERY_S + LATE_S
         return Link.ANSWERS if in_time else Link.SILENT
+
+    def ask(self, registrations: Iterable[str]) -> None:
+        """Ask these all the time, and the others now and then."""
+        self._asked = frozenset(registrations)
+        self._on_loop(self._wake)
 
     def keep(self, registrations: Iterable[str]) -> None:
         """Give up the connections to all others."""
@@ -78,6 +96,17 @@ class BrokerLinks:
     def _on_loop(self, call: object, *args: object) -> None:
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(call, *args)  # type: ignore[arg-type]
+
+    def _is_asked(self, name: str) -> bool:
+        return self._asked is None or name in self._asked
+
+    def _wake(self) -> None:
+        """Ask at once those that were asked now and then, and are to be asked all the time."""
+        now_s = self._loop.time()
+        for name, rest in self._rests.items():
+            when_s = rest.when()
+            if self._is_asked(name) and when_s is not None and when_s > now_s + ASK_EVERY_S:
+                rest.reschedule(now_s)
 
     def _begin(self, broker: RegisteredBroker) -> None:
         where = next((one for one in broker.listeners if one.name == self._dialer.listener), None)
@@ -100,10 +129,14 @@ class BrokerLinks:
                 self._refused.discard(name)
                 try:
                     while True:
-                        async with asyncio.timeout(ANSWER_WITHIN_S):
-                            await _ask(reader, writer)
+                        late = self._loop.call_later(LATE_S, self._lost)
+                        try:
+                            async with asyncio.timeout(ANSWER_WITHIN_S):
+                                await _ask(reader, writer)
+                        finally:
+                            late.cancel()
                         self._heard[name] = self._clock.elapsed_s()
-                        await _until_lost(reader, ASK_EVERY_S)
+                        await self._until_lost(name, reader)
                 finally:
                     self._heard.pop(name, None)
                     writer.transport.abort()
@@ -120,13 +153,16 @@ class BrokerLinks:
                 self._refused.discard(name)
             await pause(wait_s)
 
-
-async def _until_lost(reader: asyncio.StreamReader, within_s: float) -> None:
-    """Wait for so long. Raises `ConnectionError` as soon as the connection is lost."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(within_s):
-            await reader.read(1)
-        raise ConnectionError("the connection was closed, or an answer came that nothing had asked for")
+    async def _until_lost(self, name: str, reader: asyncio.StreamReader) -> None:
+        """Wait until the next question is due. Raises `ConnectionError` as soon as the connection is lost."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ASK_EVERY_S if self._is_asked(name) else REST_S) as rest:
+                self._rests[name] = rest
+                try:
+                    await reader.read(1)
+                finally:
+                    del self._rests[name]
+            raise ConnectionError("the connection was closed, or an answer came that nothing had asked for")
 
 
 async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

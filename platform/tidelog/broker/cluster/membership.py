@@ -5,7 +5,7 @@ Its caller calls `step` when `due_s` says so, and whenever the log of the cluste
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 # Between looks at the lease of a broker that does not answer.
 LOOK_EVERY_S: Final = 0.25
+# How many other brokers each asks all the time: the next ones by registration, while all of them answer.
+NEIGHBOURS: Final = 2
 # How long Metadata lists a broker that has gone: longer than clients take to ask for the leaders of its partitions.
 LISTED_S: Final = 5.0
 # Between two tries to register again.
@@ -60,6 +62,8 @@ class BrokerMembership:
         self._asked = ""
         self._leaving = False
         self._cluster_id = ""
+        # Registrations of the brokers to ask all the time: some others, and all while one of them does not answer.
+        self.asks: frozenset[str] = frozenset()
         self._left: dict[int, tuple[BrokerNode, float]] = {}  # by id, until when they are listed
         self._state = ClusterState()
         self.me = replace(wanted, state=BrokerState.GONE)
@@ -141,7 +145,7 @@ class BrokerMembership:
             if beat_is_due:
                 self._beat_due_s = now_s + self._times.beat_s
             if watch_is_due:
-                self._watch_due_s = now_s + LOOK_EVERY_S
+                self._watch_due_s = now_s + self._times.beat_s
             if beat_is_due and beats and self.me.is_live:
                 self._lease.renew()
             listed, self._left = self._left, {n: one for n, one in self._left.items() if one[1] > now_s}
@@ -166,13 +170,21 @@ class BrokerMembership:
         """Look at the leases of the brokers that don't answer, and say of those that are dead that they are gone."""
         others = [one for one in self._state.live if one.registration != self.me.registration]
         self._timers.keep(one.registration for one in others)
+        links = {one.registration: reached(one) for one in others}
         for one in others:
-            link = reached(one)
+            link = links[one.registration]
             if link is Link.ANSWERS:
                 self._timers.forget(one.registration)
             elif self._is_dead(self._timers, one, lease_of(self._lake.storage, one).seen(), link):
                 self._bury(one)
                 self._see()
+        all_answer = all(link is Link.ANSWERS for link in links.values())
+        asks = neighbours(self.me.registration, links) if all_answer else frozenset(links)
+        now_s = self._lake.clock.elapsed_s()
+        if asks != self.asks:
+            self.asks, self._watch_due_s = asks, now_s
+        elif not all_answer:
+            self._watch_due_s = min(self._watch_due_s, now_s + LOOK_EVERY_S)
         due_s = self._timers.due_s()
         if due_s is not None:
             self._watch_due_s = min(self._watch_due_s, due_s)
@@ -247,6 +259,16 @@ class BrokerMembership:
         view = replace(view, left=tuple(node for _, (node, _) in sorted(self._left.items())))
         if view != self.view:
             self.view = view
+
+
+def neighbours(me: str, others: Iterable[str]) -> frozenset[str]:
+    """The brokers that one asks all the time, by registration: the next ones in a ring, so that each is asked by some.
+
+    Where one of them does not answer, it asks all. So one that is silent is found, whichever others are: the next one
+    before it that is not finds a silent neighbour.
+    """
+    ring = sorted(others)
+    return frozenset([*(one for one in ring if one > me), *(one for one in ring if one < me)][:NEIGHBOURS])
 
 
 def view_of(state: ClusterState, cluster_id: str, me: RegisteredBroker) -> ClusterView:

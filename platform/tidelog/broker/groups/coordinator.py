@@ -40,6 +40,7 @@ class GroupCoordinator:
         self.log = GroupLog(context.lake)
         self.decisions = Decisions(self.log, context)
         self._groups: dict[str, CoordinatedGroup] = {}
+        self._begun = asyncio.Event()  # while there are groups
         self._member_leases = MemberLeases(context, self)
         self._look_s = 0.0
         self._closed = False
@@ -77,6 +78,7 @@ class GroupCoordinator:
         """Begin to coordinate a group that is as its log says: all its members have a full session."""
         if group_id not in self._groups:
             self._groups[group_id] = group = CoordinatedGroup(group_id, self._context.settings.groups)
+            self._begun.set()
             self.answer(group.seen(state, self._clock.elapsed_s()))
 
     async def look(self, group: CoordinatedGroup) -> None:
@@ -181,6 +183,10 @@ class GroupCoordinator:
 
     async def _keep_time(self) -> None:
         while True:
+            if not self._groups:
+                self._begun.clear()
+                await self._begun.wait()
+                self._ticked_s, self._epoch = self._clock.elapsed_s(), self._context.cluster().epoch
             await pause(TICK_S)
             try:
                 self.tick()

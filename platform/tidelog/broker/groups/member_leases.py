@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 # Between rounds of looking, and between heartbeats of the broker: at most a third of any session that it vouches for.
 ROUND_S = 0.25
+# The same while there is no group here.
+IDLE_ROUND_S = 1.0
 LONGEST_BEAT_S = 3.0
 
 
@@ -68,7 +70,7 @@ class MemberLeases:
                     logger.warning("Leases of groups' members can't be read or written: %s", e)
                 except Exception:
                     logger.exception("Leases of groups' members were not looked at.")
-                await pause(ROUND_S)
+                await pause(ROUND_S if self._coordinator.groups() else IDLE_ROUND_S)
         finally:
             await asyncio.shield(self._end())
 

@@ -113,6 +113,7 @@ class Tailing:
         self._schedule = LookSchedule()
         self._watcher: FolderWatcher | None = open_watcher(storage)
         self._logs: dict[str, str] = {}  # by watched folder
+        self._unborn: dict[str, set[str]] = {}  # logs that are not there yet, by the folder where they would come from
         self._closed = False
         self._woken, self._waker = os.pipe()
         os.set_blocking(self._woken, False)
@@ -201,20 +202,54 @@ class Tailing:
                 heard.add(self._logs[folder])
                 if not self._watcher.watches(folder):
                     self._schedule.watched(self._logs.pop(folder), False)
+            elif folder in self._unborn:
+                self._watcher.remove(folder)
+                for log in self._unborn.pop(folder):
+                    heard.add(log)
+                    self._schedule.watched(log, False)
+                    self._watch(log)
         return heard
 
     def _watch(self, log: str) -> None:
-        """Watch a log; it is looked at when its folder is not there yet or the limit of watches is reached."""
+        """Watch a log, or where it would come into being; it is looked at where the limit of watches is reached."""
         if self._watcher is None or not isinstance(self._storage, OnThisMachine):
             return
-        folder = self._storage.local_path(f"{log}/{layout.LOG_FOLDER}")
+        folder, root = self._storage.local_path(f"{log}/{layout.LOG_FOLDER}"), self._storage.local_path("")
         with suppress(OSError):
             self._watcher.add(folder)
             self._logs[folder] = log
             self._schedule.watched(log, True)
+            return
+        there = _nearest(folder, root)
+        with suppress(OSError):
+            while there and there != folder:
+                if there not in self._unborn:
+                    self._watcher.add(there, anything=True)
+                before, there = there, _nearest(folder, root)
+                if there == before:
+                    self._unborn.setdefault(there, set()).add(log)
+                    self._schedule.watched(log, True)
+                    return
+                if before not in self._unborn:
+                    self._watcher.remove(before)
 
     def _forget(self, log: str) -> None:
         for folder in [f for f, name in self._logs.items() if name == log]:
             del self._logs[folder]
             if self._watcher is not None:
                 self._watcher.remove(folder)
+        for folder in [f for f, logs in self._unborn.items() if log in logs]:
+            self._unborn[folder].discard(log)
+            if not self._unborn[folder]:
+                del self._unborn[folder]
+                if self._watcher is not None:
+                    self._watcher.remove(folder)
+
+
+def _nearest(folder: str, root: str) -> str:
+    """The innermost folder on the way from the root that is there; "" without any."""
+    while not os.path.isdir(folder):
+        if len(folder) <= len(root):
+            return ""
+        folder = os.path.dirname(folder)
+    return folder

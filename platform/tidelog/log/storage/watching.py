@@ -24,20 +24,24 @@ class FolderWatcher:
         self._overflow = flags.Q_OVERFLOW
         self._folders: dict[int, str] = {}
         self._numbers: dict[str, int] = {}
+        self._awaiting: set[str] = set()  # folders of which anything new is told
 
     def fileno(self) -> int:
         """The file descriptor that is readable when there is something to tell."""
         return int(self._inotify.fileno())
 
-    def add(self, folder: str) -> None:
-        """Watch a folder. Raises `OSError` when it is not there or a limit is reached."""
+    def add(self, folder: str, *, anything: bool = False) -> None:
+        """Watch a folder, for entries or for `anything` new. Raises `OSError` when it is not there or at a limit."""
         number = self._inotify.add_watch(folder, self._mask)
+        if anything:
+            self._awaiting.add(folder)
         self._folders[number] = folder
         self._numbers[folder] = number
 
     def remove(self, folder: str) -> None:
         """Watch it no more; a folder that is not watched is no error."""
         number = self._numbers.pop(folder, None)
+        self._awaiting.discard(folder)
         if number is not None:
             self._folders.pop(number, None)
             with suppress(OSError):  # the folder is gone, and its watch with it
@@ -59,7 +63,7 @@ class FolderWatcher:
             if mask & self._lost:
                 folders.add(folder)
                 self.remove(folder)
-            elif _NEW_FILE.match(name):
+            elif folder in self._awaiting or _NEW_FILE.match(name):
                 folders.add(folder)
         return folders
 

@@ -88,6 +88,46 @@ def test_a_broker_that_is_silent_is_not_taken_for_refusing() -> None:
     against(test)
 
 
+def test_a_broker_that_others_ask_is_asked_when_it_is_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(links: BrokerLinks, other: Other, broker: RegisteredBroker, lost: list[int]) -> None:
+        links.ask([])
+        links.reached(broker)
+        await eventually_async(lambda: links.reached(broker) is Link.ANSWERS, "an answer")
+        other.answers = False
+        links._heard["r"] -= 60
+        assert links.reached(broker) is Link.ANSWERS, "its connection holds"
+        links.ask(["r"])
+        assert links.reached(broker) is Link.SILENT, "until it answers"
+        await eventually_async(lambda: lost, "that no answer comes is told")
+
+    monkeypatch.setattr("tidelog.broker.cluster.links.REST_S", 3600)
+    against(test)
+
+
+def test_a_broker_that_others_ask_dies_and_that_is_told() -> None:
+    async def test(links: BrokerLinks, other: Other, broker: RegisteredBroker, lost: list[int]) -> None:
+        links.ask([])
+        links.reached(broker)
+        await eventually_async(lambda: links.reached(broker) is Link.ANSWERS, "an answer")
+        other.die()
+        await eventually_async(lambda: lost, "the loss is told")
+        assert links.reached(broker) is not Link.ANSWERS
+
+    against(test)
+
+
+def test_a_late_answer_is_told_before_the_connection_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidelog.broker.cluster.links.ANSWER_WITHIN_S", 3600)
+
+    async def test(links: BrokerLinks, other: Other, broker: RegisteredBroker, lost: list[int]) -> None:
+        other.answers = False
+        links.reached(broker)
+        await eventually_async(lambda: lost, "that it is late is told")
+        assert links.reached(broker) is Link.SILENT
+
+    against(test)
+
+
 def test_links_that_are_given_up_ask_no_more() -> None:
     async def test(links: BrokerLinks, _: Other, broker: RegisteredBroker, lost: list[int]) -> None:
         links.reached(broker)

@@ -5,11 +5,13 @@ from contextlib import suppress
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.logs import FakeClock, memory_lake, open_lake
 
 from tidelog.broker.cluster.leases import lease_of
 from tidelog.broker.cluster.links import Link
-from tidelog.broker.cluster.membership import ANY_ID, LISTED_S, LOOK_EVERY_S, BrokerMembership
+from tidelog.broker.cluster.membership import ANY_ID, LISTED_S, LOOK_EVERY_S, NEIGHBOURS, BrokerMembership, neighbours
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import BrokerState, DuplicateBrokerError, Listener, RegisteredBroker
 from tidelog.log.base.errors import StorageUnavailableError
@@ -327,3 +329,39 @@ def during(world: World, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None
         act()
 
     monkeypatch.setattr(FakeClock, "sleep", slept)
+
+
+@given(st.sets(st.text("abcdef", min_size=4, max_size=4), min_size=2, max_size=12), st.data())
+def test_whichever_brokers_are_silent_one_that_is_not_finds_each_of_them(names, data):
+    """It asks all as soon as one does not answer."""
+    silent = data.draw(st.sets(st.sampled_from(sorted(names)), min_size=1, max_size=len(names) - 1))
+    found: set[str] = set()
+    for one in names - silent:
+        asked = neighbours(one, names - {one})
+        assert len(asked) == min(NEIGHBOURS, len(names) - 1)
+        found |= names if asked & silent else asked
+    assert silent <= found
+
+
+def test_brokers_ask_their_neighbours_and_all_while_one_does_not_answer(world):
+    brokers = [world.machine(port).start() for port in range(1, 6)]
+    world.run(1)
+    assert {len(one.member.asks) for one in brokers} == {NEIGHBOURS}
+    first, *others = sorted(brokers, key=lambda one: one.member.me.registration)
+    silent = others[0]
+    world.cut = {frozenset({first.port, silent.port})}
+    world.run(1)
+    assert len(first.member.asks) == 4
+    assert {len(one.member.asks) for one in others} == {NEIGHBOURS, 4}
+    world.cut = set()
+    world.run(1)
+    assert {len(one.member.asks) for one in brokers} == {NEIGHBOURS}
+
+
+def test_all_but_one_may_die_at_once(world):
+    one, *killed = [world.machine(port).start() for port in range(1, 9)]
+    world.run(1)
+    for other in killed:
+        other.up = False
+    took_s = world.run(10, lambda: one.nodes == [1])
+    assert took_s < 3

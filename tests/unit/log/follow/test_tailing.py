@@ -131,6 +131,25 @@ class TestWatched:
         assert waiting._schedule.unwatched == []
         waiting.close()
 
+    @pytest.mark.parametrize("there", ["", "new", "new/_tidelog"])
+    def test_a_log_that_is_not_there_yet_is_heard_of_when_it_comes(self, tmp_path: Path, there: str) -> None:
+        (tmp_path / there).mkdir(parents=True, exist_ok=True)
+        storage = LocalStorage(tmp_path)
+        waiting = tailing(storage, "new", "never")
+        waiting.looked("new", grew=False, took_s=0)
+        assert waiting._schedule.unwatched == []
+        for folder in ("other", "new", "new/_tidelog", "new/_delta_log"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            waiting.wait(0)
+        assert waiting._schedule.unwatched == []
+        assert waiting.hears("new")
+        entry(storage, "new", 0)
+        assert waiting.wait(WATCHED_PAUSE_S / 4) == {"new"}
+        waiting.remove("new")
+        waiting.remove("never")
+        assert not waiting._unborn
+        waiting.close()
+
     def test_a_removed_log_ends_no_wait(self, tmp_path: Path) -> None:
         storage = LocalStorage(tmp_path)
         entry(storage, "a", 0)
@@ -157,7 +176,7 @@ class TestWatched:
 
 class TestWithoutWatcher:
     def test_limits_of_the_kernel_lead_to_looks(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def full(self: FolderWatcher, folder: str) -> None:
+        def full(self: FolderWatcher, folder: str, *, anything: bool = False) -> None:
             raise OSError(28, "inotify watch limit reached")
 
         monkeypatch.setattr(FolderWatcher, "add", full)
