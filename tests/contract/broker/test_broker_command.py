@@ -14,6 +14,7 @@ from support.certificates import Authority
 from support.cli_calls import answer, done, refused
 from support.waiting import eventually
 
+from tidelog.cli.broker.pinning import cores_for
 from tidelog.log.lake import Lake
 
 FREE = ("--listener", "127.0.0.1:0")
@@ -145,6 +146,16 @@ def test_processes_are_started_again_when_they_die_and_stopped_together(tmp_path
     for line in ready:
         with pytest.raises(ConnectionRefusedError):
             connect(line["listener"])
+
+
+@pytest.mark.skipif(None in cores_for(2), reason="there are no two cores of the process's own")
+@pytest.mark.parametrize("pins", [True, False])
+def test_each_process_stays_on_a_core_of_its_own_unless_told_otherwise(tmp_path, pins):
+    with broker_command(tmp_path, *FREE, "--processes", "2", *([] if pins else ["--no-pin"])) as command:
+        processes = [_process_at(command.ready()["listener"]) for _ in range(2)]
+        cores = [os.sched_getaffinity(process) for process in processes]
+        assert [len(one) for one in cores] == ([1, 1] if pins else [len(os.sched_getaffinity(0))] * 2)
+        assert cores[0].isdisjoint(cores[1]) is pins
 
 
 def test_processes_that_can_not_start_end_the_command(tmp_path):

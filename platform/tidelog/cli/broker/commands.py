@@ -43,6 +43,10 @@ def start(
     processes: Annotated[
         int, typer.Option(metavar="N", min=1, help="How many brokers to run, with ids and ports that count up.")
     ] = 1,
+    pin: Annotated[
+        bool,
+        typer.Option("--pin/--no-pin", help="Keep each of N processes on a core of its own, where there are N."),
+    ] = True,
     metrics: MetricsAt = None,
     registry: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve schemas there; with N processes, at N ports.")
@@ -81,21 +85,23 @@ def start(
     )
     plan = replace(plan, log_format=call.log_format, log_level=call.log_level)
     _check_ports(plan, processes)
-    _run(plan, processes)
+    _run(plan, processes, pin=pin)
 
 
-def _run(plan: BrokerPlan, processes: int) -> None:
+def _run(plan: BrokerPlan, processes: int, *, pin: bool) -> None:
     """Serve, in this process or in as many as were asked for."""
     if processes == 1:
         from tidelog.cli.broker.serving import serve_broker
 
         serve_broker(plan, alone=True)
         return
+    from tidelog.cli.broker.pinning import cores_for
     from tidelog.cli.broker.processes import supervise
     from tidelog.server.process.children import StartFailedError
 
+    cores = cores_for(processes) if pin else [None] * processes
     try:
-        supervise([plan.of_process(number) for number in range(processes)])
+        supervise([replace(plan.of_process(number), core=core) for number, core in enumerate(cores)])
     except StartFailedError as e:
         raise typer.Exit(e.code) from e
 

@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from tidelog.cli.broker.lake_keys import tell_of_file
+from tidelog.cli.broker.pinning import pin
 from tidelog.cli.broker.upkeep import maintenance_of
 from tidelog.cli.serving.kafka_file import take
 from tidelog.cli.serving.plan import BrokerPlan, ReadyLine
@@ -106,6 +107,8 @@ def run_broker(says: Connection, plan: BrokerPlan) -> None:
     # What the process that forks has imported.
     from tidelog.cli.broker.serving import serve_broker
 
+    if plan.core is not None:
+        pin(plan.core)
     with Stop() as stop:
         end_with_parent(lambda: stop.ask("the process that started it is gone"), _ORPHAN_S)
         try:

@@ -24,8 +24,9 @@ class BrokerPlan:
     """One broker to start.
 
     `listeners`: {name: (host, port)}; `advertised`: of those of which clients are sent elsewhere; `metrics` and
-    `registry`: (host, port); `registry_names`: hosts by which clients may call it. `config`: what the file at
-    `config_path` has, and `store`: options of the lake's store; both may be secret.
+    `registry`: (host, port); `registry_names`: hosts by which clients may call it. `core`: where its process stays;
+    None: on any. `config`: what the file at `config_path` has, and `store`: options of the lake's store; both may be
+    secret.
     """
 
     lake: str
@@ -40,6 +41,7 @@ class BrokerPlan:
     registry: tuple[str, int] | None = None
     registry_names: tuple[str, ...] = ()
     maintain: bool = False
+    core: int | None = None
     as_json: bool = False
     debug: bool = False
     log_format: LogFormat | None = None
