@@ -13,6 +13,7 @@ from sim_running import Planted
 
 from tidelog.broker.base.batch_cache import BatchRun
 from tidelog.broker.base.topics import BrokerTopics
+from tidelog.broker.cluster import membership
 from tidelog.broker.groups.offsets import OffsetHandlers
 from tidelog.broker.produce.entry import WrittenEntry
 from tidelog.broker.produce.hand_over import HandOvers
@@ -77,6 +78,19 @@ def skips_the_batch_that_holds_the_offset() -> Iterator[None]:
 def keeps_its_epoch_when_brokers_come_and_go() -> Iterator[None]:
     """The leader epoch does not rise at a move."""
     with patch.object(rules, "_served_by", lambda _: []):
+        yield
+
+
+@contextmanager
+def deals_leaders_by_itself() -> Iterator[None]:
+    """A broker deals leaders over the brokers that run, and the others over all that are known."""
+    view_of = membership.view_of
+
+    def otherwise(state: Any, cluster_id: str, me: Any) -> Any:
+        view = view_of(state, cluster_id, me)
+        return replace(view, known=()) if me.id == 1 else view
+
+    with patch.object(membership, "view_of", otherwise):
         yield
 
 
@@ -150,6 +164,7 @@ BUGS: dict[str, Planted] = {
         takes_the_last_that_came_first,
         skips_the_batch_that_holds_the_offset,
         keeps_its_epoch_when_brokers_come_and_go,
+        deals_leaders_by_itself,
         asks_the_store_where_it_answers_clients,
         brings_old_commits_up_again,
         commits_what_has_landed_once_more,

@@ -24,7 +24,7 @@ class FolderWatcher:
         self._overflow = flags.Q_OVERFLOW
         self._folders: dict[int, str] = {}
         self._numbers: dict[str, int] = {}
-        self._awaiting: set[str] = set()  # folders of which anything new is told
+        self._awaiting: set[str] = set()  # folders where anything new counts
 
     def fileno(self) -> int:
         """The file descriptor that is readable when there is something to tell."""
