@@ -1,5 +1,6 @@
 """The cache of record batches: what it gives for an offset, and what it lets go."""
 
+import gc
 from uuid import UUID
 
 import pytest
@@ -92,6 +93,20 @@ def test_the_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> 
     cache.add(T, 1, 0, 0, b"y")
     assert [cache.get(T, 0, offset) for offset in range(3)] == [b"x", None, b"x"]
     assert cache.get(T, 1, 0) == b"y"
+
+
+def test_the_garbage_collector_forgets_the_batches_of_full_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_cache, "CHUNK_BYTES", 3 * (BATCH_OVERHEAD + 5))
+    cache = BatchCache(LARGE)
+    for offset in range(6):
+        cache.add(T, 0, offset, offset, b"batch")
+    cache.add_read(chunk(1, 0, 2, [(0, b"a"), (1, b"b")]))
+    gc.collect()
+    runs = [cache.find((T, partition, 0), offset) for partition, offset in ((0, 0), (0, 2), (0, 4), (1, 0))]
+    assert [run is not None and (gc.is_tracked(run.batches), len(run.batches)) for run in runs] == [
+        (False, 2), (False, 2), (True, 2), (False, 2),
+    ]  # fmt: skip
+    assert [cache.get(T, 0, offset) for offset in range(6)] == [b"batch"] * 6
 
 
 def test_each_half_is_sure_of_its_own() -> None:
