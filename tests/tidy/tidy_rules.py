@@ -14,8 +14,12 @@ VAGUE_NAMES = ("found", "known", "one")
 VAGUE_LINES = 3
 # Modules and packages whose locals have no nouns yet. The list only gets shorter.
 VAGUE_ROOMS = {
-    "tidelog.broker",
-    "tidelog.clients.schema_registry",
+    "tidelog.broker.base",
+    "tidelog.broker.cluster",
+    "tidelog.broker.fetch",
+    "tidelog.broker.produce",
+    "tidelog.broker.server",
+    "tidelog.broker.wire",
     "tidelog.log.group_commit",
     "tidelog.log.segments",
 }

@@ -76,11 +76,11 @@ class AclHandlers:
         valid = [one for one in filters if isinstance(one, AclFilter)]
         try:
             deleted = iter(await context.blocking(delete_acls, context.access_log, valid))
-            found = [one if isinstance(one, TidelogError) else next(deleted) for one in filters]
-            await self._changed(call, "deleted", {acl for acls in found if isinstance(acls, list) for acl in acls})
+            outcomes = [one if isinstance(one, TidelogError) else next(deleted) for one in filters]
+            await self._changed(call, "deleted", {acl for acls in outcomes if isinstance(acls, list) for acl in acls})
         except TidelogError as e:
-            found = [one if isinstance(one, TidelogError) else e for one in filters]
-        return {"filter_results": [_deleted(one) for one in found]}
+            outcomes = [one if isinstance(one, TidelogError) else e for one in filters]
+        return {"filter_results": [_deleted(one) for one in outcomes]}
 
     async def _changed(self, call: Call, what: str, acls: Iterable[Acl]) -> None:
         """The changed ACLs are in the audit, and in force here before the client hears of it."""
@@ -145,9 +145,9 @@ def _entry(acl: Acl) -> Mapping[str, Any]:
     }
 
 
-def _deleted(found: list[Acl] | TidelogError) -> Answer:
-    if isinstance(found, TidelogError):
-        return {**result(found), "matching_acls": ()}
+def _deleted(outcome: list[Acl] | TidelogError) -> Answer:
+    if isinstance(outcome, TidelogError):
+        return {**result(outcome), "matching_acls": ()}
     matching = [
         {
             **result(None),
@@ -156,6 +156,6 @@ def _deleted(found: list[Acl] | TidelogError) -> Answer:
             "pattern_type": acl.pattern,
             **_entry(acl),
         }
-        for acl in found
+        for acl in outcome
     ]
     return {**result(None), "matching_acls": matching}

@@ -78,20 +78,24 @@ def filter_of(body: Any) -> QuotaFilter:
     """The filter of a request. Raises `InvalidRequestError`, `UnsupportedVersionError`."""
     exact: dict[str, str] = {}
     any_name: set[str] = set()
-    for one in body.components:
-        part = _PARTS.get(one.entity_type)
+    for component in body.components:
+        part = _PARTS.get(component.entity_type)
         if part is None:  # so Kafka's image of quotas answers, and InvalidRequestError where one is altered
-            raise UnsupportedVersionError(_unknown(one.entity_type))
+            raise UnsupportedVersionError(_unknown(component.entity_type))
         if part in exact or part in any_name:
-            raise InvalidRequestError(f"Entity type {one.entity_type} cannot appear more than once in the filter.")
-        if one.match_type == _EXACT and one.match is not None:
-            exact[part] = one.match
-        elif one.match_type == _DEFAULT and one.match is None:
+            raise InvalidRequestError(
+                f"Entity type {component.entity_type} cannot appear more than once in the filter."
+            )
+        if component.match_type == _EXACT and component.match is not None:
+            exact[part] = component.match
+        elif component.match_type == _DEFAULT and component.match is None:
             exact[part] = DEFAULT
-        elif one.match_type == _ANY and one.match is None:
+        elif component.match_type == _ANY and component.match is None:
             any_name.add(part)
         else:
-            raise InvalidRequestError(f"The filter's {one.entity_type} has a match that does not go with its type.")
+            raise InvalidRequestError(
+                f"The filter's {component.entity_type} has a match that does not go with its type."
+            )
     if {*exact, *any_name} > {"ip"}:
         raise InvalidRequestError("Invalid entity filter component combination: an ip is by itself.")
     return QuotaFilter(exact, frozenset(any_name), body.strict)
@@ -110,15 +114,15 @@ def _described(entity: Entity, limits: Mapping[Quota, float]) -> Answer:
 def change_of(entry: Any) -> tuple[Entity, Mapping[Quota, float | None]]:
     """An entity, and its limits to set, or to take away (None). Raises `InvalidRequestError`."""
     names: dict[str, str] = {}
-    for one in entry.entity:
-        part = _PARTS.get(one.entity_type)
+    for component in entry.entity:
+        part = _PARTS.get(component.entity_type)
         if part is None:
-            raise InvalidRequestError(_unknown(one.entity_type))
+            raise InvalidRequestError(_unknown(component.entity_type))
         if part in names:
-            raise InvalidRequestError(f"Entity type {one.entity_type} cannot appear more than once in an entity.")
-        if one.entity_name == "":
-            raise InvalidRequestError(f"An entity's {one.entity_type} has a name, or none for the default.")
-        names[part] = DEFAULT if one.entity_name is None else one.entity_name
+            raise InvalidRequestError(f"Entity type {component.entity_type} cannot appear more than once in an entity.")
+        if component.entity_name == "":
+            raise InvalidRequestError(f"An entity's {component.entity_type} has a name, or none for the default.")
+        names[part] = DEFAULT if component.entity_name is None else component.entity_name
     change: dict[Quota, float | None] = {}
     for op in entry.ops:
         try:

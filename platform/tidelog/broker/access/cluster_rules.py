@@ -61,10 +61,10 @@ async def find_coordinator(request: GuardedRequest) -> Reply:
             return await request.go_on()
         return refused(body.key)
     denied = {key for key in body.coordinator_keys if not allows(key)}
-    found: Answer = {"coordinators": ()}
+    answer: Answer = {"coordinators": ()}
     if len(denied) < len(set(body.coordinator_keys)):
-        found = await request.answer(coordinator_keys=tuple(key for key in body.coordinator_keys if key not in denied))
-    return {"coordinators": [*found["coordinators"], *({"key": key, **refused(key)} for key in sorted(denied))]}
+        answer = await request.answer(coordinator_keys=tuple(key for key in body.coordinator_keys if key not in denied))
+    return {"coordinators": [*answer["coordinators"], *({"key": key, **refused(key)} for key in sorted(denied))]}
 
 
 # --- configurations ----------------------------------------------------------------------------------------
@@ -84,20 +84,20 @@ class Configurations:
         """Go on with those that are allowed."""
         kept: list[Any] = []
         refused: list[Answer] = []
-        for one in request.call.body.resources:
-            owner = _OWNERS.get(one.resource_type)
-            whose = {} if owner is None else {owner: one.resource_name}
+        for resource in request.call.body.resources:
+            owner = _OWNERS.get(resource.resource_type)
+            whose = {} if owner is None else {owner: resource.resource_name}
             if request.allows(self._right, **whose):
-                kept.append(one)
+                kept.append(resource)
                 continue
-            named = {"resource_type": one.resource_type, "resource_name": one.resource_name}
+            named = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
             refused.append({**named, **result(request.denial(self._right, **whose))})
         if not refused:
             return await request.go_on()
-        found: Answer = await request.answer(resources=tuple(kept)) if kept else {self._answered: ()}
+        answer: Answer = await request.answer(resources=tuple(kept)) if kept else {self._answered: ()}
         if self._answered == "results":  # with a list of what a configuration is
             refused = [{**one, "configs": ()} for one in refused]
-        return {**found, self._answered: [*found[self._answered], *refused]}
+        return {**answer, self._answered: [*answer[self._answered], *refused]}
 
 
 # --- access ------------------------------------------------------------------------------------------------

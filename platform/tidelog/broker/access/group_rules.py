@@ -168,8 +168,8 @@ async def delete_offsets(request: GuardedRequest) -> Reply:
     kept, refused = split(body.topics, lambda topic: request.allows(Right.DELETE_OFFSETS, topic=topic.name))
     if not refused:
         return await request.go_on()
-    found: Answer = await request.answer(topics=tuple(kept)) if kept else {"error_code": 0, "topics": ()}
-    if found["error_code"]:
-        return found
+    answer: Answer = await request.answer(topics=tuple(kept)) if kept else {"error_code": 0, "topics": ()}
+    if answer["error_code"]:
+        return answer
     code = TopicAuthorizationError.kafka_code
-    return {**found, "topics": [*found["topics"], *(_commit_refused(topic, code) for topic in refused)]}
+    return {**answer, "topics": [*answer["topics"], *(_commit_refused(topic, code) for topic in refused)]}

@@ -54,10 +54,10 @@ class ScramUserHandlers:
     async def alter(self, call: Call) -> Reply:
         """AlterUserScramCredentials: each user by itself."""
         deletions, upsertions = defaultdict[str, list[Any]](list), defaultdict[str, list[Any]](list)
-        for one in call.body.deletions:
-            deletions[one.name].append(one)
-        for one in call.body.upsertions:
-            upsertions[one.name].append(one)
+        for deletion in call.body.deletions:
+            deletions[deletion.name].append(deletion)
+        for upsertion in call.body.upsertions:
+            upsertions[upsertion.name].append(upsertion)
         results = []
         for user in dict.fromkeys([*deletions, *upsertions]):
             try:
@@ -107,10 +107,10 @@ def _described(user: UserDescription) -> Answer:
 
 def mechanism_of(code: int) -> ScramMechanism:
     """The mechanism of a number. Raises `UnsupportedMechanismError`."""
-    found = _MECHANISMS.get(code)
-    if found is None:
+    mechanism = _MECHANISMS.get(code)
+    if mechanism is None:
         raise UnsupportedMechanismError("Credentials are of SCRAM-SHA-256 or SCRAM-SHA-512.")
-    return found
+    return mechanism
 
 
 def credential_of(asked: Any) -> ScramCredential:

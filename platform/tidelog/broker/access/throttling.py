@@ -151,16 +151,16 @@ class Throttling:
 
     def _meter(self, quota: Quota, entity: Entity, limit: float, now_s: float) -> QuotaMeter:
         at = quota, entity
-        found = self._meters.pop(at, None)
-        if found is None:
+        meter = self._meters.pop(at, None)
+        if meter is None:
             self._forget(now_s)
             settings, burst_s = self._settings, self._settings.window_s
             if quota is Quota.CONTROLLER_MUTATION_RATE:
                 burst_s = settings.controller_windows * settings.controller_window_s
-            found = QuotaMeter(limit, now_s, settings, burst_s)
-        self._meters[at] = found
-        found.limit, found.seen_s = limit, now_s
-        return found
+            meter = QuotaMeter(limit, now_s, settings, burst_s)
+        self._meters[at] = meter
+        meter.limit, meter.seen_s = limit, now_s
+        return meter
 
     def _forget(self, now_s: float) -> None:
         while self._meters:

@@ -101,27 +101,27 @@ async def delete_topics(request: GuardedRequest) -> Reply:
     by_names = request.call.version < _NAMED_SINCE
     kept: list[Any] = []
     refused: list[Answer] = []
-    for one in body.topic_names if by_names else body.topics:
-        name, topic_id = (one, None) if by_names else (one.name, one.topic_id)
-        known = await name_of(request, name, topic_id)
-        if known is None and topic_id is not None:  # the handler might find it after all, and would not ask
+    for topic in body.topic_names if by_names else body.topics:
+        name, topic_id = (topic, None) if by_names else (topic.name, topic.topic_id)
+        topic_name = await name_of(request, name, topic_id)
+        if topic_name is None and topic_id is not None:  # the handler might find it after all, and would not ask
             missing = UnknownTopicIdError(f"There is no topic of the id {topic_id}.")
             refused.append({"name": None, "topic_id": topic_id, **result(missing)})
             continue
-        if known is None or request.allows(Right.DELETE_TOPIC, topic=known):
-            kept.append(one)
+        if topic_name is None or request.allows(Right.DELETE_TOPIC, topic=topic_name):
+            kept.append(topic)
             continue
-        if name is None and request.may(Right.DESCRIBE_TOPIC, topic=known):
-            name = known
+        if name is None and request.may(Right.DESCRIBE_TOPIC, topic=topic_name):
+            name = topic_name
         why = request.denial(Right.DELETE_TOPIC, topic=name or str(topic_id))
         refused.append({"name": name, "topic_id": topic_id, **result(why)})
     if not refused:
         return await request.go_on()
-    found: Iterable[Answer] = ()
+    responses: Iterable[Answer] = ()
     if kept:
         answer = await request.answer(**{"topic_names" if by_names else "topics": tuple(kept)})
-        found = answer["responses"]
-    return {"responses": [*found, *refused]}
+        responses = answer["responses"]
+    return {"responses": [*responses, *refused]}
 
 
 async def name_of(request: GuardedRequest, name: str | None, topic_id: UUID | None) -> str | None:

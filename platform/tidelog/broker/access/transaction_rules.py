@@ -57,12 +57,12 @@ async def add_partitions(request: GuardedRequest) -> Reply:
     if not request.allows(Right.ACT_AS_BROKER):
         return {"error_code": ClusterAuthorizationError.kafka_code, "results_by_transaction": ()}
     results: list[Answer] = []
-    for one in body.transactions:
-        refused = _not_writable(request, one.topics)
+    for transaction in body.transactions:
+        refused = _not_writable(request, transaction.topics)
         if refused is None:
-            results += (await request.answer(transactions=(one,)))["results_by_transaction"]
+            results += (await request.answer(transactions=(transaction,)))["results_by_transaction"]
         else:
-            results.append({"transactional_id": one.transactional_id, "topic_results": refused})
+            results.append({"transactional_id": transaction.transactional_id, "topic_results": refused})
     return {"results_by_transaction": results}
 
 

@@ -104,21 +104,21 @@ class MetadataHandler:
             return describable(self._context.access, call.peer, every)
         # What a client of the oldest versions asks for, it wants to have.
         creates = call.version < 4 or call.body.allow_auto_topic_creation
-        found: list[TopicFacts] = []
+        topics: list[TopicFacts] = []
         for start in range(0, len(asked), AT_ONCE):
             some = asked[start : start + AT_ONCE]
-            found += await asyncio.gather(*(self._find(call, one, creates=creates) for one in some))
-        return found
+            topics += await asyncio.gather(*(self._find(call, one, creates=creates) for one in some))
+        return topics
 
     async def _find(self, call: Call, wanted: str | UUID, *, creates: bool) -> TopicFacts:
-        found = await find_describable(self._context, call, wanted)
-        if isinstance(wanted, UUID) or found.error != UNKNOWN_TOPIC_OR_PARTITION or not creates:
-            return found
+        facts = await find_describable(self._context, call, wanted)
+        if isinstance(wanted, UUID) or facts.error != UNKNOWN_TOPIC_OR_PARTITION or not creates:
+            return facts
         if not self._context.access.allows(call, Right.CREATE_TOPIC, topic=wanted):
             return TopicFacts(wanted, error=TOPIC_AUTHORIZATION_FAILED)
         try:
             if not await self._create(wanted):
-                return found
+                return facts
         except TidelogError as e:
             return TopicFacts(wanted, error=e.kafka_code)
         await self._context.topics.look(wanted)
@@ -141,10 +141,10 @@ def asked_for(body: Any, version: int) -> Sequence[str | UUID] | None:
     if body.topics is None or (version == 0 and not body.topics):
         return None
     if version < 12:
-        for one in body.topics:
-            if one.name is None:
+        for topic in body.topics:
+            if topic.name is None:
                 raise InvalidRequestError(f"Topic name can not be null for version {version}")
-            if _id(one) is not None:
+            if _id(topic) is not None:
                 raise InvalidRequestError(f"Topic IDs are not supported in requests for version {version}")
     ids = [_id(one) for one in body.topics]
     # A request by id is about ids only, as Kafka takes it.

@@ -101,7 +101,7 @@ class PartitionHandlers:
             topics = [topic for topic in describable(context.access, call.peer, every) if not topic.error]
         view, listener = context.cluster(), call.peer.listener
         try:
-            found = page(topics, cursor, body.response_partition_limit)
+            topic_page = page(topics, cursor, body.response_partition_limit)
         except InvalidRequestError as e:
             return {"topics": [self._described(call, TopicFacts(t.name, error=e.kafka_code), ()) for t in body.topics]}
 
@@ -116,11 +116,11 @@ class PartitionHandlers:
 
         return {
             "topics": [
-                self._described(call, topic, partitions(topic, first, end)) for topic, first, end in found.parts
+                self._described(call, topic, partitions(topic, first, end)) for topic, first, end in topic_page.parts
             ],
             "next_cursor": None
-            if found.next is None
-            else {"topic_name": found.next[0], "partition_index": found.next[1]},
+            if topic_page.next is None
+            else {"topic_name": topic_page.next[0], "partition_index": topic_page.next[1]},
         }
 
     def _described(self, call: Call, topic: TopicFacts, partitions: Sequence[Answer]) -> Answer:
@@ -237,7 +237,7 @@ class PartitionHandlers:
 
 def partition_sizes(lake: Lake, wanted: Sequence[str] | None) -> list[tuple[TopicFacts, Mapping[int, int]]]:
     """The stored bytes of each partition of topics that can be had, all topics where None are given."""
-    found: list[tuple[TopicFacts, Mapping[int, int]]] = []
+    sizes: list[tuple[TopicFacts, Mapping[int, int]]] = []
     for name in lake.topics(internal=True) if wanted is None else wanted:
         try:
             state = lake.peek(name)
@@ -245,8 +245,8 @@ def partition_sizes(lake: Lake, wanted: Sequence[str] | None) -> list[tuple[Topi
             logger.warning("The sizes of topic '%s' are left out. %s", name, e)
             continue
         if state is not None:
-            found.append((facts_of(name, state), {p.partition: p.bytes for p in describe(state, name).partitions}))
-    return found
+            sizes.append((facts_of(name, state), {p.partition: p.bytes for p in describe(state, name).partitions}))
+    return sizes
 
 
 def _require(facts: TopicFacts, partition: int) -> None:

@@ -112,11 +112,11 @@ async def find_describable(context: Context, call: Call, wanted: str | UUID) -> 
     """
     if isinstance(wanted, str) and not context.access.allows(call, Right.DESCRIBE_TOPIC, topic=wanted):
         return TopicFacts(wanted, error=TOPIC_AUTHORIZATION_FAILED)
-    found = await find(context, wanted)
+    facts = await find(context, wanted)
     if (
         isinstance(wanted, UUID)
-        and found.name is not None
-        and not context.access.allows(call, Right.DESCRIBE_TOPIC, topic=found.name)
+        and facts.name is not None
+        and not context.access.allows(call, Right.DESCRIBE_TOPIC, topic=facts.name)
     ):
         return TopicFacts(None, wanted, error=TOPIC_AUTHORIZATION_FAILED)
-    return found
+    return facts

@@ -155,13 +155,13 @@ async def _each_once(call: Call, change: Callable[[Any, Call], Awaitable[Answer]
     topics = call.body.topics
     twice = repeated(one.name for one in topics)
 
-    async def changed(one: Any) -> Answer:
+    async def changed(topic: Any) -> Answer:
         try:
-            if one.name in twice:
+            if topic.name in twice:
                 raise InvalidRequestError("Duplicate topic name. Name each topic once in a request.")
-            return {"name": one.name, **result(), **await change(one, call)}
+            return {"name": topic.name, **result(), **await change(topic, call)}
         except TidelogError as e:
-            return {"name": one.name, **result(e)}
+            return {"name": topic.name, **result(e)}
 
     return await asyncio.gather(*map(changed, {one.name: one for one in topics}.values()))
 

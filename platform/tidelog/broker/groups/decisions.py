@@ -87,11 +87,11 @@ class Decisions:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
-                for one, (response, error) in zip(batch, await self._outcomes(batch), strict=True):
+                for submission, (response, error) in zip(batch, await self._outcomes(batch), strict=True):
                     try:
-                        one.done(response, error)
+                        submission.done(response, error)
                     except Exception:
-                        logger.exception("The outcome of a decision over group %r was not taken.", one.group_id)
+                        logger.exception("The outcome of a decision over group %r was not taken.", submission.group_id)
         finally:
             self._running = None
 
@@ -106,14 +106,16 @@ class Decisions:
         clock, view = self._context.clock, self._context.confirmed()
         until_s = clock.elapsed_s() + GOOD_S
 
-        def fenced(one: _Submitted) -> Rule:
-            coordinates = view.coordinator("group", one.group_id).id == view.node_id and view.epoch == one.epoch
+        def fenced(submission: _Submitted) -> Rule:
+            coordinates = (
+                view.coordinator("group", submission.group_id).id == view.node_id and view.epoch == submission.epoch
+            )
 
             def rule(group: GroupView) -> Decision[Any]:
-                decision = one.rule(group)
+                decision = submission.rule(group)
                 writes = decision.group is not None or decision.offsets or decision.pending
                 if writes and not (coordinates and clock.elapsed_s() <= until_s):
-                    raise elsewhere(one.group_id)
+                    raise elsewhere(submission.group_id)
                 return decision
 
             return rule

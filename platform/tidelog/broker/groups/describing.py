@@ -52,14 +52,14 @@ class DescribingHandlers:
             try:
                 if (why := refused[group_id]) is not None:
                     raise why
-                found = described(views[group_id](), group_id, allowed)
+                group = described(views[group_id](), group_id, allowed)
             except GroupNotFoundError as e:
                 # Until version 6 such a group counts as dead (KIP-1043).
                 code = code_of(e) if call.version >= 6 else 0
-                found = _no_group(group_id, code, str(e), GroupPhase.DEAD.value) | {"authorized_operations": allowed}
+                group = _no_group(group_id, code, str(e), GroupPhase.DEAD.value) | {"authorized_operations": allowed}
             except TidelogError as e:
-                found = _no_group(group_id, code_of(e), str(e), "")
-            groups.append(found)
+                group = _no_group(group_id, code_of(e), str(e), "")
+            groups.append(group)
         return {"groups": groups}
 
     def _refusal(self, group_id: str) -> TidelogError | None:
@@ -162,14 +162,14 @@ def _no_group(group_id: str, code: int, message: str, state: str) -> dict[str, A
 def listed(views: Mapping[str, GroupView], states: Iterable[str], types: Iterable[str]) -> list[Mapping[str, Any]]:
     """Groups in short, those of these states and types: none named means all. Case does not count."""
     wanted_states, wanted_types = {s.lower() for s in states}, {t.lower() for t in types}
-    found: list[Mapping[str, Any]] = []
+    groups: list[Mapping[str, Any]] = []
     for group_id, view in views.items():
         group = view.group or Group(group_id)
         if wanted_states and group.phase.value.lower() not in wanted_states:
             continue
         if wanted_types and CLASSIC not in wanted_types:
             continue
-        found.append(
+        groups.append(
             {
                 "group_id": group_id,
                 "protocol_type": group.protocol_type,
@@ -177,4 +177,4 @@ def listed(views: Mapping[str, GroupView], states: Iterable[str], types: Iterabl
                 "group_type": CLASSIC,
             }
         )
-    return found
+    return groups

@@ -72,9 +72,9 @@ class MembershipHandlers:
         fresh = not body.member_id
         instance_id = getattr(body, "group_instance_id", None)
         member_id = f"{instance_id or call.client_id or ''}-{self._ids.new()}" if fresh else body.member_id
-        known = not fresh and not group.expects(member_id)
+        expected = not fresh and not group.expects(member_id)
         member = self._member(call, member_id, session_ms)
-        if not known:
+        if not expected:
             newcomer = member_id not in group.state.members and instance_id is None
             if newcomer and group.is_full():
                 raise GroupFullError(
@@ -86,12 +86,12 @@ class MembershipHandlers:
         if fresh and instance_id is None and call.version >= 4:
             group.expect(member_id, session_ms / 1000, now_s)
             raise MemberIdRequiredError(member_id)
-        if known:
+        if expected:
             await self._checked(group, member_id, instance_id)
         reason = getattr(body, "reason", None)
         logger.info("Group %r: %s joins%s.", body.group_id, member_id, f" ({reason})" if reason else "")
         ticket: asyncio.Future[JoinAnswer] = asyncio.get_running_loop().create_future()
-        self._coordinator.join(group, Joining(member, body.protocol_type, known, ticket, fresh))
+        self._coordinator.join(group, Joining(member, body.protocol_type, expected, ticket, fresh))
         joined: JoinAnswer = await self._parked(group, ticket)
         return joined
 
@@ -200,14 +200,14 @@ class MembershipHandlers:
         except TidelogError as e:
             return {"error_code": code_of(e)}
         members = []
-        for one in body.members:
+        for member in body.members:
             error = 0
             try:
-                await self._leave(group, one.member_id, one.group_instance_id)
+                await self._leave(group, member.member_id, member.group_instance_id)
             except TidelogError as e:
                 error = code_of(e)
             members.append(
-                {"member_id": one.member_id, "group_instance_id": one.group_instance_id, "error_code": error}
+                {"member_id": member.member_id, "group_instance_id": member.group_instance_id, "error_code": error}
             )
         return {"members": members}
 

@@ -72,18 +72,18 @@ class OffsetHandlers:
                     "topic_id": asked.id,
                     "partitions": [
                         {"partition_index": p.partition_index, "error_code": codes.get((number, p.partition_index), 0)}
-                        for p in one.partitions
+                        for p in topic.partitions
                     ],
                 }
-                for number, (one, asked) in enumerate(zip(body.topics, topics, strict=True))
+                for number, (topic, asked) in enumerate(zip(body.topics, topics, strict=True))
             ]
         }
 
     async def _committed(self, body: Any, topics: list[_Asked], cluster_epoch: int) -> Codes:
         codes: Codes = {}
         wanted: dict[TopicPartition, CommittedOffset] = {}
-        for number, (one, asked) in enumerate(zip(body.topics, topics, strict=True)):
-            for p in one.partitions:
+        for number, (topic, asked) in enumerate(zip(body.topics, topics, strict=True)):
+            for p in topic.partitions:
                 epoch = getattr(p, "committed_leader_epoch", -1)
                 offset = CommittedOffset(p.committed_offset, p.committed_metadata or "", epoch)
                 if asked.topic is None:
@@ -99,8 +99,8 @@ class OffsetHandlers:
             if wanted:
                 await self._commit(body, wanted, cluster_epoch)
         except TidelogError as e:
-            for number, one in enumerate(body.topics):
-                codes |= {(number, p.partition_index): code_of(e) for p in one.partitions}
+            for number, topic in enumerate(body.topics):
+                codes |= {(number, p.partition_index): code_of(e) for p in topic.partitions}
         return codes
 
     async def _commit(self, body: Any, wanted: Mapping[TopicPartition, CommittedOffset], cluster_epoch: int) -> None:
@@ -126,16 +126,16 @@ class OffsetHandlers:
             await self._blocking(topic.log.refresh)
             return placed({place: offset}, lambda _: topic.state, past_end=True)[place]
 
-    async def _asked(self, one: Any) -> _Asked:
+    async def _asked(self, topic: Any) -> _Asked:
         """A topic of a request."""
-        topic_id = getattr(one, "topic_id", None)
-        name = getattr(one, "name", None)
+        topic_id = getattr(topic, "topic_id", None)
+        name = getattr(topic, "name", None)
         try:
-            found = await self._topics.find(name if name is not None else topic_id or UUID(int=0))
+            facts = await self._topics.find(name if name is not None else topic_id or UUID(int=0))
         except TidelogError:  # there is none, or it can't be read
             missing = UNKNOWN_TOPIC_ID if name is None else UNKNOWN_TOPIC_OR_PARTITION
             return _Asked(name or "", topic_id, None, missing)
-        return _Asked(found.name, found.id, found, 0)
+        return _Asked(facts.name, facts.id, facts, 0)
 
     # --- fetching ------------------------------------------------------------------------------------------
 
@@ -145,15 +145,15 @@ class OffsetHandlers:
         stable = getattr(body, "require_stable", False)
         if call.version >= 8:
             return {"groups": [await self._fetched(one.group_id, one.topics, stable) for one in body.groups]}
-        found = await self._fetched(body.group_id, body.topics, stable)
-        code = found["error_code"]
+        answer = await self._fetched(body.group_id, body.topics, stable)
+        code = answer["error_code"]
         if code and call.version < 2:  # there is no field but the partitions' for it
             topics = [
                 {"name": one.name, "partitions": [_unknown(p, code) for p in one.partition_indexes]}
                 for one in body.topics
             ]
             return {"topics": topics}
-        topics = [{name: value for name, value in one.items() if name != "topic_id"} for one in found["topics"]]
+        topics = [{name: value for name, value in one.items() if name != "topic_id"} for one in answer["topics"]]
         return {"topics": topics, "error_code": code}
 
     async def _fetched(self, group_id: str, topics: Iterable[Any] | None, stable: bool) -> Mapping[str, Any]:
@@ -190,11 +190,11 @@ class OffsetHandlers:
     async def _some(self, view: GroupView, topics: Iterable[Any], stable: bool) -> list[Mapping[str, Any]]:
         waiting = {place for _, place in view.pending} if stable else set()
         answered: list[Mapping[str, Any]] = []
-        for one in topics:
-            asked = await self._asked(one)
+        for topic in topics:
+            asked = await self._asked(topic)
             code = asked.code if asked.code == UNKNOWN_TOPIC_ID else 0
             partitions = []
-            for p in one.partition_indexes:
+            for p in topic.partition_indexes:
                 committed = view.offsets.get((asked.name, p))
                 if (asked.name, p) in waiting:
                     partitions.append(_unknown(p, UnstableOffsetError.kafka_code))
@@ -210,11 +210,11 @@ class OffsetHandlers:
         body = call.body
         wanted = [(one.name, p.partition_index) for one in body.topics for p in one.partitions]
         missing: set[TopicPartition] = set()
-        for one in body.topics:
-            asked = await self._asked(one)
+        for topic in body.topics:
+            asked = await self._asked(topic)
             state = None if asked.topic is None else asked.topic.state
             known = range(0 if state is None else state.partitions)
-            missing |= {(one.name, p.partition_index) for p in one.partitions if p.partition_index not in known}
+            missing |= {(topic.name, p.partition_index) for p in topic.partitions if p.partition_index not in known}
         there = [place for place in wanted if place not in missing]
         try:
             self._coordinator.require(body.group_id)
@@ -234,13 +234,13 @@ class OffsetHandlers:
             "error_code": 0,
             "topics": [
                 {
-                    "name": one.name,
+                    "name": topic.name,
                     "partitions": [
-                        {"partition_index": p.partition_index, "error_code": code((one.name, p.partition_index))}
-                        for p in one.partitions
+                        {"partition_index": p.partition_index, "error_code": code((topic.name, p.partition_index))}
+                        for p in topic.partitions
                     ],
                 }
-                for one in body.topics
+                for topic in body.topics
             ],
         }
 

@@ -65,13 +65,13 @@ class TransactionalOffsetHandlers:
         return {
             "topics": [
                 {
-                    "name": one.name,
+                    "name": topic.name,
                     "partitions": [
-                        {"partition_index": number, "error_code": codes.get((one.name, number), 0)}
-                        for number in (p.partition_index for p in one.partitions)
+                        {"partition_index": number, "error_code": codes.get((topic.name, number), 0)}
+                        for number in (p.partition_index for p in topic.partitions)
                     ],
                 }
-                for one in body.topics
+                for topic in body.topics
             ]
         }
 

@@ -93,10 +93,10 @@ class TransactionCoordinator:
         """
         is_late = partial(self._is_late, self._context.clock.elapsed_s())
         for _ in range(_TRIES):
-            known = self._complete.get(producer.transactional_id)
+            completed = self._complete.get(producer.transactional_id)
             try:
                 ended = self.log.end(
-                    producer, commit=commit, raises_epoch=raises_epoch, completed=known, is_late=is_late
+                    producer, commit=commit, raises_epoch=raises_epoch, completed=completed, is_late=is_late
                 )
             except LateTransactionError as e:
                 self._time_out(e.key)
@@ -157,10 +157,11 @@ class TransactionCoordinator:
             logger.info("Transaction timed out: %s", key)
             self._clean_up(ended.dropped)
 
-    def as_known(self, one: Transactional) -> Transactional:
+    def as_known(self, transactional: Transactional) -> Transactional:
         """The id, without an intent that this broker knows to be complete, while the log does not say so yet."""
-        is_complete = one.intent is not None and self._complete.get(one.transactional_id) == one.key_of(one.intent)
-        return replace(one, intent=None) if is_complete else one
+        intent, completed = transactional.intent, self._complete.get(transactional.transactional_id)
+        is_complete = intent is not None and completed == transactional.key_of(intent)
+        return replace(transactional, intent=None) if is_complete else transactional
 
     # --- in the loop ---------------------------------------------------------------------------------------
 
@@ -194,10 +195,10 @@ class TransactionCoordinator:
         self._unfinished, self._version = await blocking(self.log.unfinished, self._unfinished, self._version)
         timeouts_s = self._watched()
         gap, self._looked_s = now_s - self._looked_s, now_s
-        known = {} if gap > PAUSE_S else self._since_s
+        times_s = {} if gap > PAUSE_S else self._since_s
         # What was added since the look began is not in what it saw.
-        new = {key: since_s for key, since_s in known.items() if since_s >= now_s}
-        self._since_s = {key: known.get(key, now_s) for key in timeouts_s} | new
+        new = {key: since_s for key, since_s in times_s.items() if since_s >= now_s}
+        self._since_s = {key: times_s.get(key, now_s) for key in timeouts_s} | new
         for key, timeout_s in timeouts_s.items():
             if now_s - self._since_s[key] < timeout_s:
                 continue
@@ -208,12 +209,12 @@ class TransactionCoordinator:
 
     async def _finish(self, key: TransactionKey) -> None:
         """Abort a transaction that is open, complete one that is committed."""
-        one = self._unfinished.incomplete.get(key)
-        if one is None:
+        transactional = self._unfinished.incomplete.get(key)
+        if transactional is None:
             await self._context.blocking(self._time_out, key)
         elif self._complete.get(key.transactional_id) != key:
-            await self._context.blocking(complete, self._context.lake, self.log, self._groups, one)
-            self.appended(one.intent)
+            await self._context.blocking(complete, self._context.lake, self.log, self._groups, transactional)
+            self.appended(transactional.intent)
 
     def _watched(self) -> Mapping[TransactionKey, float]:
         """How long each transaction may be as it is, of those that this broker coordinates."""

@@ -41,10 +41,10 @@ class TransactionDescribing:
         """DescribeTransactions."""
         names = call.body.transactional_ids
         try:
-            found = await self._context.blocking(self._found, names)
+            pairs = await self._context.blocking(self._found, names)
         except TidelogError:
             return {"transaction_states": [_undescribed(name, COORDINATOR_NOT_AVAILABLE) for name in names]}
-        return {"transaction_states": [_described(name, *found.get(name, (None, None))) for name in names]}
+        return {"transaction_states": [_described(name, *pairs.get(name, (None, None))) for name in names]}
 
     def _found(self, names: Sequence[str] | None = None) -> Mapping[str, tuple[Transactional, OpenTransaction | None]]:
         found = self._coordinator.log.all_with_open(names)
@@ -55,10 +55,10 @@ class TransactionDescribing:
         body, now_ms = call.body, self._context.clock.now_ms()
         unknown = [state for state in body.state_filters if state not in _STATES]
         try:
-            found = await self._context.blocking(self._found)
+            pairs = await self._context.blocking(self._found)
         except TidelogError:
             return {"error_code": COORDINATOR_NOT_AVAILABLE, "unknown_state_filters": unknown, "transaction_states": []}
-        own = [pair for name, pair in found.items() if self._coordinator.coordinates(name)]
+        own = [pair for name, pair in pairs.items() if self._coordinator.coordinates(name)]
         try:
             own = _matching(own, getattr(body, "transactional_id_pattern", None))
         except pa.ArrowInvalid:
@@ -66,14 +66,14 @@ class TransactionDescribing:
         least_ms = getattr(body, "duration_filter", _NONE)
         states = [
             {
-                "transactional_id": one.transactional_id,
-                "producer_id": one.producer_id,
-                "transaction_state": _state(one, there),
+                "transactional_id": transactional.transactional_id,
+                "producer_id": transactional.producer_id,
+                "transaction_state": _state(transactional, there),
             }
-            for one, there in own
-            if not (body.producer_id_filters and one.producer_id not in body.producer_id_filters)
-            and not (body.state_filters and _state(one, there) not in body.state_filters)
-            and not (least_ms >= 0 and now_ms - _began_ms(one, there) <= least_ms)
+            for transactional, there in own
+            if not (body.producer_id_filters and transactional.producer_id not in body.producer_id_filters)
+            and not (body.state_filters and _state(transactional, there) not in body.state_filters)
+            and not (least_ms >= 0 and now_ms - _began_ms(transactional, there) <= least_ms)
         ]
         return {"error_code": 0, "unknown_state_filters": unknown, "transaction_states": states}
 
@@ -102,10 +102,10 @@ class TransactionDescribing:
                 by_partition[known.partition].append(there)
             opened = await self._context.blocking(self._open_in, topic.topic_id)
             ends = {p: topic.state.end(p) for p in by_partition}
-            for one, (partition, last_sequence, began_ms, records) in opened:
+            for producer, (partition, last_sequence, began_ms, records) in opened:
                 start = ends[partition] if records else _NONE
                 ends[partition] += records
-                by_partition[partition].append(_producer(*one, last_sequence, began_ms, start))
+                by_partition[partition].append(_producer(*producer, last_sequence, began_ms, start))
         except TidelogError as e:
             code, text = e.kafka_code, str(e)
         return [
@@ -120,56 +120,56 @@ class TransactionDescribing:
 
     def _open_in(self, topic_id: str) -> list[tuple[tuple[int, int], tuple[int, int, int, int]]]:
         """((producer id, epoch), (partition, last sequence, time, records)) of what is open there, oldest first."""
-        found = [
+        opened = [
             (
-                (one.key.producer_id, one.key.epoch % EPOCHS_OF_AN_ID),
+                (transaction.key.producer_id, transaction.key.epoch % EPOCHS_OF_AN_ID),
                 (partition, held.last_sequence, held.began_ms, sum(segment.records for segment in held.segments)),
             )
-            for one in self._coordinator.log.all_open()
-            for (own_topic, partition), held in one.places.items()
+            for transaction in self._coordinator.log.all_open()
+            for (own_topic, partition), held in transaction.places.items()
             if own_topic == topic_id and held.last_sequence != NO_SEQUENCE
         ]
-        return sorted(found, key=lambda pair: (pair[1][2], pair[0]))
+        return sorted(opened, key=lambda pair: (pair[1][2], pair[0]))
 
 
 def _matching(
-    found: list[tuple[Transactional, OpenTransaction | None]], pattern: str | None
+    pairs: list[tuple[Transactional, OpenTransaction | None]], pattern: str | None
 ) -> list[tuple[Transactional, OpenTransaction | None]]:
     """Those whose ids match the pattern as a whole: RE2, as Kafka. Raises `pa.ArrowInvalid` where it is none."""
     if not pattern:
-        return found
-    names = pa.array([one.transactional_id for one, _ in found], pa.string())
+        return pairs
+    names = pa.array([one.transactional_id for one, _ in pairs], pa.string())
     matches = pc.match_substring_regex(names, rf"\A(?:{pattern})\z").to_pylist()
-    return [pair for pair, matched in zip(found, matches, strict=True) if matched]
+    return [pair for pair, matched in zip(pairs, matches, strict=True) if matched]
 
 
 def _state(one: Transactional, there: OpenTransaction | None) -> str:
     return (one.state if there is None else State.ONGOING).value
 
 
-def _began_ms(one: Transactional, there: OpenTransaction | None) -> int:
+def _began_ms(transactional: Transactional, there: OpenTransaction | None) -> int:
     if there is not None:
         return there.began_ms
-    return one.updated_ms if one.intent is not None else _NONE
+    return transactional.updated_ms if transactional.intent is not None else _NONE
 
 
-def _described(name: str, one: Transactional | None, there: OpenTransaction | None) -> Mapping[str, Any]:
-    if one is None:
+def _described(name: str, transactional: Transactional | None, there: OpenTransaction | None) -> Mapping[str, Any]:
+    if transactional is None:
         return _undescribed(name, TransactionalIdNotFoundError.kafka_code)
     partitions = list(there.partitions) if there is not None else []
-    if there is None and one.intent is not None:
-        partitions = list(one.intent.partitions)
+    if there is None and transactional.intent is not None:
+        partitions = list(transactional.intent.partitions)
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
     return {
         "error_code": 0,
         "transactional_id": name,
-        "transaction_state": _state(one, there),
-        "transaction_timeout": one.timeout_ms,
-        "transaction_start_time": _began_ms(one, there),
-        "producer_id": one.producer_id,
-        "producer_epoch": one.kafka_epoch,
+        "transaction_state": _state(transactional, there),
+        "transaction_timeout": transactional.timeout_ms,
+        "transaction_start_time": _began_ms(transactional, there),
+        "producer_id": transactional.producer_id,
+        "producer_epoch": transactional.kafka_epoch,
         "topics": [{"topic": topic, "partitions": own} for topic, own in topics.items()],
     }
 

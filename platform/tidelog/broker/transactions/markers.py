@@ -42,16 +42,16 @@ class MarkerHandlers:
             "producer_id": marker.producer_id,
             "topics": [
                 {
-                    "name": one.name,
+                    "name": topic.name,
                     "partitions": [
                         {
                             "partition_index": partition,
-                            "error_code": code if partition in places[one.name] else UNKNOWN_TOPIC_OR_PARTITION,
+                            "error_code": code if partition in places[topic.name] else UNKNOWN_TOPIC_OR_PARTITION,
                         }
-                        for partition in one.partition_indexes
+                        for partition in topic.partition_indexes
                     ],
                 }
-                for one in marker.topics
+                for topic in marker.topics
             ],
         }
 

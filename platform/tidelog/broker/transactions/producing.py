@@ -59,10 +59,10 @@ class ProducingHandlers:
             expected = _expected(body)
             timeout_ms = body.transaction_timeout // timedelta(milliseconds=1)
             begin = self._coordinator.begin
-            one = await self._context.blocking(begin, body.transactional_id, timeout_ms, expected)
+            transactional = await self._context.blocking(begin, body.transactional_id, timeout_ms, expected)
         except TidelogError as e:
             return _identity(code_of(e, call.version, _INIT_FENCED))
-        return _identity(0, one.producer_id, one.kafka_epoch)
+        return _identity(0, transactional.producer_id, transactional.kafka_epoch)
 
     # --- adding --------------------------------------------------------------------------------------------
 
@@ -78,15 +78,17 @@ class ProducingHandlers:
         return {
             "results_by_transaction": [
                 {
-                    "transactional_id": one.transactional_id,
+                    "transactional_id": transaction.transactional_id,
                     "topic_results": await self._added(
                         version,
-                        ProducerIdentity(one.transactional_id, one.producer_id, one.producer_epoch),
-                        one.topics,
-                        only_verify=one.verify_only,
+                        ProducerIdentity(
+                            transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
+                        ),
+                        transaction.topics,
+                        only_verify=transaction.verify_only,
                     ),
                 }
-                for one in body.transactions
+                for transaction in body.transactions
             ]
         }
 
@@ -114,16 +116,18 @@ class ProducingHandlers:
                 code = code_of(e, version, _FENCED)
         return [
             {
-                "name": one.name,
+                "name": topic.name,
                 "results_by_partition": [
                     {
                         "partition_index": partition,
-                        "partition_error_code": code if (one.name, partition) in places else UNKNOWN_TOPIC_OR_PARTITION,
+                        "partition_error_code": code
+                        if (topic.name, partition) in places
+                        else UNKNOWN_TOPIC_OR_PARTITION,
                     }
-                    for partition in one.partitions
+                    for partition in topic.partitions
                 ],
             }
-            for one in topics
+            for topic in topics
         ]
 
     async def _partitions(self, name: str, partitions: Sequence[int]) -> Mapping[int, Place]:

@@ -131,10 +131,10 @@ class AvroDeserializer(Deserializer):
             newest = self._schemas.newest(ctx)
             reader = self._reader if newest is None else newest.parsed
         try:
-            found = writer.read(payload, reader, return_record_name=self._return_record_name)
+            datum = writer.read(payload, reader, return_record_name=self._return_record_name)
         except SerializationError as error:
             raise SerializationError(f"The message does not fit its schema {named}: {error}") from error
-        return found if self._from_dict is None else self._from_dict(found, ctx)
+        return datum if self._from_dict is None else self._from_dict(datum, ctx)
 
 
 class AsyncAvroSerializer(AsyncSerde[AvroSerializer]):

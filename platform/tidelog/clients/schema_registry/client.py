@@ -75,12 +75,12 @@ class SchemaRegistryClient(SettingsCalls):
     ) -> RegisteredSchema:
         """Register a schema; its version. The same again in the same subject is asked for once."""
         key = (subject_name, schema, normalize_schemas)
-        known = self._ids.get(key)
-        if known is None:
-            known = self._registry.register(subject_name, schema, normalize=normalize_schemas)
-            self._ids.keep(key, known)
+        version = self._ids.get(key)
+        if version is None:
+            version = self._registry.register(subject_name, schema, normalize=normalize_schemas)
+            self._ids.keep(key, version)
             self.clear_latest_caches()
-        return known
+        return version
 
     def get_schema(
         self,
@@ -98,11 +98,11 @@ class SchemaRegistryClient(SettingsCalls):
         return self._schema((guid, fmt), lambda: self._registry.schema_of_guid(guid, fmt))
 
     def _schema(self, key: tuple[Any, ...], ask: Callable[[], Schema]) -> Schema:
-        known = self._schemas.get(key)
-        if known is None:
-            known = ask()
-            self._schemas.keep(key, known)
-        return known
+        schema = self._schemas.get(key)
+        if schema is None:
+            schema = ask()
+            self._schemas.keep(key, schema)
+        return schema
 
     def lookup_schema(
         self,
@@ -162,11 +162,11 @@ class SchemaRegistryClient(SettingsCalls):
     def _latest(self, key: tuple[Any, ...], ask: Callable[[], RegisteredSchema]) -> RegisteredSchema:
         if self.latest_ttl_s is None:
             return ask()
-        known, now_s = self._newest.get(key), self._clock.elapsed_s()
-        if known is None or now_s >= known[0] + self.latest_ttl_s:
-            known = now_s, ask()
-            self._newest.keep(key, known)
-        return known[1]
+        entry, now_s = self._newest.get(key), self._clock.elapsed_s()
+        if entry is None or now_s >= entry[0] + self.latest_ttl_s:
+            entry = now_s, ask()
+            self._newest.keep(key, entry)
+        return entry[1]
 
     def get_version(
         self, subject_name: str, version: int | str = "latest", deleted: bool = False, fmt: str | None = None

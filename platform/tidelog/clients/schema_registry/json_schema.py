@@ -119,13 +119,13 @@ class JSONDeserializer(Deserializer):
         named, payload = self._schemas.unframed(value, ctx)
         writer = None if self._client is None else self._schemas.writer(named)
         try:
-            found = self._decode(payload)
+            instance = self._decode(payload)
         except ValueError as error:
             raise SerializationError(f"The message is no JSON: {error}") from error
         validator = self._schemas.newest(ctx) or self._reader or writer
         if self._validate and validator is not None:
-            check(validator, found)
-        return found if self._from_dict is None else self._from_dict(found, ctx)
+            check(validator, instance)
+        return instance if self._from_dict is None else self._from_dict(instance, ctx)
 
 
 class AsyncJSONSerializer(AsyncSerde[JSONSerializer]):
@@ -187,14 +187,14 @@ def validator_of(client: SchemaRegistryClient | None, schema: Schema) -> jsonsch
         raise SerializationError(f"The schema is of type {schema.schema_type}, not JSON: take its own deserializer.")
     texts = referenced(client, schema.references) if client is not None else {}
 
-    def found(uri: str) -> Any:
+    def retriever(uri: str) -> Any:
         for name, text in texts.items():
             if uri == name or uri.endswith(f"/{name}"):
                 return orjson.loads(text)
         raise KeyError(f"no schema is referenced under {uri}")
 
     try:
-        return jsonschema_rs.validator_for(orjson.loads(schema.schema_str or ""), retriever=found)
+        return jsonschema_rs.validator_for(orjson.loads(schema.schema_str or ""), retriever=retriever)
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         raise SerializationError(f"The schema is no JSON Schema: {error}") from error
 

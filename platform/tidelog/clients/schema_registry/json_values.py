@@ -105,9 +105,9 @@ def encoder(kind: ValueKind, client: SchemaRegistryClient, subject: str, message
             f"Subject {subject} has no schema to write values by. Register one: tidelog schema register {subject} FILE;"
             " or name another subject by --value-subject."
         ) from error
-    found = version.schema.schema_type
-    if found.lower() != kind:
-        raise SchemaValueError(f"The newest schema of {subject} is of type {found}, not {kind}: give that.")
+    schema_type = version.schema.schema_type
+    if schema_type.lower() != kind:
+        raise SchemaValueError(f"The newest schema of {subject} is of type {schema_type}, not {kind}: give that.")
     try:
         refuse_rules(version.schema.rule_set, f"the schema of subject {subject}", reads=False)
         indexes: list[int] | None = None
@@ -118,7 +118,7 @@ def encoder(kind: ValueKind, client: SchemaRegistryClient, subject: str, message
     except SerializationError as error:
         raise SchemaValueError(f"Values can't be written by version {version.version} of {subject}: {error}") from error
 
-    prefix = SchemaId(found, version.schema_id, version.guid, indexes).id_to_bytes()
+    prefix = SchemaId(schema_type, version.schema_id, version.guid, indexes).id_to_bytes()
 
     def encode(text: bytes) -> bytes:
         try:
@@ -167,22 +167,22 @@ def _protobuf_writer(
 
 def _place_of_type(file: Any, name: str) -> list[int]:
     """The place of a file's message type, by its full name or without the package."""
-    known: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     stack = [(one, [at]) for at, one in enumerate(file.message_types_by_name.values())]
     while stack:
-        one, place = stack.pop()
-        known[one.full_name] = place
+        descriptor, place = stack.pop()
+        places[descriptor.full_name] = place
         stack += [
             (inner, [*place, at])
-            for at, inner in enumerate(one.nested_types)
+            for at, inner in enumerate(descriptor.nested_types)
             if not inner.GetOptions().map_entry  # of a map's field, not a type of its own
         ]
     full = f"{file.package}.{name}" if file.package else name
-    found = known.get(name, known.get(full))
-    if found is None:
-        listed = ", ".join(sorted(known, key=lambda one: known[one])[:_MOST_LISTED])
+    indexes = places.get(name, places.get(full))
+    if indexes is None:
+        listed = ", ".join(sorted(places, key=lambda one: places[one])[:_MOST_LISTED])
         raise SerializationError(f"it has no message type '{name}'; it has {listed}.")
-    return found
+    return indexes
 
 
 class _Protobuf:
@@ -203,21 +203,21 @@ class _Protobuf:
         message = self.type_of(named, place or [0])()
         try:
             message.ParseFromString(payload)
-            found = json_format.MessageToDict(message, preserving_proto_field_name=True)
+            document = json_format.MessageToDict(message, preserving_proto_field_name=True)
         except Exception as error:  # DecodeError, and what JSON can't say: a duration of a million years
             raise SerializationError(f"The message does not fit its schema {named}: {error}") from error
-        return _json(found)
+        return _json(document)
 
     def type_of(self, named: int | str, place: Sequence[int]) -> Any:
         """The class of a type by its place in its file."""
         key = named, tuple(place)
         if key not in self._types:
-            found = message_at(self._file(named), place)
-            if found is None:
+            descriptor = message_at(self._file(named), place)
+            if descriptor is None:
                 raise SerializationError(f"The message names a type that its schema lacks: {[*place]}.")
             if len(self._types) >= _MOST_KEPT:
                 self._types = {}
-            self._types[key] = message_factory.GetMessageClass(found)
+            self._types[key] = message_factory.GetMessageClass(descriptor)
         return self._types[key]
 
     def _file(self, named: int | str) -> Any:
@@ -230,12 +230,12 @@ class _Protobuf:
             refuse_rules(schema.rule_set, f"schema {named}", reads=True)
             try:
                 files = files_of(schema.schema_str or "", referenced(self._client, schema.references)).file
-                found = pool_of(files).FindFileByName(files[-1].name)
+                file = pool_of(files).FindFileByName(files[-1].name)
             except SchemaError as error:
                 raise SerializationError(f"Schema {named} can't be read: {error}") from error
             if len(self._files) >= _MOST_KEPT:
                 self._files = {}
-            self._files[named] = found
+            self._files[named] = file
         return self._files[named]
 
 

@@ -140,10 +140,10 @@ class LakeRegistry:
     def subjects(self, prefix: str | None, offset: int, limit: int, *, deleted: bool, deleted_only: bool) -> list[str]:
         """Subjects, sorted."""
         begin = prefix or EVERYWHERE
-        found = self._look(
+        subjects = self._look(
             lambda state: list_subjects(state, _everything, begin, deleted=deleted, deleted_only=deleted_only)
         )
-        return page(found, offset, limit)
+        return page(subjects, offset, limit)
 
     def version(self, subject: str, version: int | str, fmt: str | None, *, deleted: bool) -> RegisteredSchema:
         """A version of a subject."""

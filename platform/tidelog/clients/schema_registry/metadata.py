@@ -40,9 +40,9 @@ class MetadataTags:
         return dict(self.tags)
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         """Of the API's form."""
-        return cls(dict(found))
+        return cls(dict(src_dict))
 
 
 @dataclass
@@ -56,9 +56,9 @@ class MetadataProperties:
         return dict(self.properties)
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         """Of the API's form."""
-        return cls(dict(found))
+        return cls(dict(src_dict))
 
 
 @dataclass
@@ -76,13 +76,13 @@ class Metadata:
         return _given(tags=tags, properties=properties, sensitive=self.sensitive)
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         """Of the API's form."""
-        tags, properties = found.get("tags"), found.get("properties")
+        tags, properties = src_dict.get("tags"), src_dict.get("properties")
         return cls(
             None if tags is None else MetadataTags.from_dict(tags),
             None if properties is None else MetadataProperties.from_dict(properties),
-            found.get("sensitive"),
+            src_dict.get("sensitive"),
         )
 
 
@@ -97,9 +97,9 @@ class RuleParams:
         return dict(self.params)
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         """Of the API's form."""
-        return cls(dict(found))
+        return cls(dict(src_dict))
 
 
 @dataclass
@@ -120,21 +120,21 @@ class Rule:
 
     def to_dict(self) -> dict[str, Any]:
         """As the API has it: what is set."""
-        found = {_API_NAMES.get(one.name, one.name): getattr(self, one.name) for one in fields(self)}
+        values = {_API_NAMES.get(one.name, one.name): getattr(self, one.name) for one in fields(self)}
         plain = {
             "kind": self.kind and self.kind.value,
             "mode": self.mode and self.mode.value,
             "params": self.params and self.params.to_dict(),
         }
-        return _given(**{**found, **plain})
+        return _given(**{**values, **plain})
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         """Of the API's form. Raises `ValueError` for a kind or a mode that there is not."""
-        given = {one.name: found.get(_API_NAMES.get(one.name, one.name)) for one in fields(cls)}
+        given = {one.name: src_dict.get(_API_NAMES.get(one.name, one.name)) for one in fields(cls)}
         given["kind"] = given["kind"] and RuleKind(given["kind"])
         given["mode"] = given["mode"] and RuleMode(given["mode"])
-        params = found.get("params")
+        params = src_dict.get("params")
         given["params"] = None if params is None else RuleParams.from_dict(params)
         return cls(**given)
 
@@ -165,13 +165,13 @@ class RuleSet:
         )
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         """Of the API's form."""
 
         def listed(key: str) -> list[Rule] | None:
-            return None if found.get(key) is None else [Rule.from_dict(one) for one in found[key]]
+            return None if src_dict.get(key) is None else [Rule.from_dict(one) for one in src_dict[key]]
 
-        return cls(listed("migrationRules"), listed("domainRules"), listed("encodingRules"), found.get("enableAt"))
+        return cls(listed("migrationRules"), listed("domainRules"), listed("encodingRules"), src_dict.get("enableAt"))
 
 
 _WRITING: Final = frozenset({RuleMode.WRITE, RuleMode.WRITEREAD})

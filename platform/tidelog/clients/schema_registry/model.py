@@ -31,9 +31,9 @@ class SchemaReference:
     version: int
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         """Of the API's form."""
-        return cls(found["name"], found["subject"], found["version"])
+        return cls(src_dict["name"], src_dict["subject"], src_dict["version"])
 
     def to_dict(self) -> dict[str, Any]:
         """As the API has it."""
@@ -54,27 +54,27 @@ class Schema:
         object.__setattr__(self, "references", tuple(self.references or ()))
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         """Of an answer of the API."""
-        metadata, rules = found.get("metadata"), found.get("ruleSet")
+        metadata, rules = src_dict.get("metadata"), src_dict.get("ruleSet")
         return cls(
-            found.get("schema"),
-            found.get("schemaType") or "AVRO",
-            [SchemaReference.from_dict(one) for one in found.get("references") or ()],
+            src_dict.get("schema"),
+            src_dict.get("schemaType") or "AVRO",
+            [SchemaReference.from_dict(one) for one in src_dict.get("references") or ()],
             None if metadata is None else Metadata.from_dict(metadata),
             None if rules is None else RuleSet.from_dict(rules),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """As a request of the API: what is set."""
-        found = {
+        values = {
             "schema": self.schema_str,
             "schemaType": self.schema_type,
             "references": [one.to_dict() for one in self.references] or None,
             "metadata": None if self.metadata is None else self.metadata.to_dict(),
             "ruleSet": None if self.rule_set is None else self.rule_set.to_dict(),
         }
-        return {key: value for key, value in found.items() if value is not None}
+        return {key: value for key, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ class RegisteredSchema:
     schema: Schema
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         """Of an answer of the API."""
-        schema = Schema.from_dict(found)
-        return cls(found.get("subject"), found.get("version"), found.get("id"), found.get("guid"), schema)
+        schema = Schema.from_dict(src_dict)
+        return cls(src_dict.get("subject"), src_dict.get("version"), src_dict.get("id"), src_dict.get("guid"), schema)
 
     def to_dict(self) -> dict[str, Any]:
         """As an answer of the API: what is set."""
@@ -107,9 +107,9 @@ class SchemaVersion:
     version: int | None
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         """Of an answer of the API."""
-        return cls(found.get("subject"), found.get("version"))
+        return cls(src_dict.get("subject"), src_dict.get("version"))
 
 
 class ConfigCompatibilityLevel(StrEnum):
@@ -143,23 +143,23 @@ class ServerConfig:
     alias: str | None = None
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         """Of an answer of the API."""
 
         def of(key: str, kind: Any) -> Any:
-            return None if found.get(key) is None else kind(found[key])
+            return None if src_dict.get(key) is None else kind(src_dict[key])
 
         return cls(
             compatibility=of("compatibility", ConfigCompatibilityLevel),
             compatibility_level=of("compatibilityLevel", ConfigCompatibilityLevel),
-            compatibility_group=found.get("compatibilityGroup"),
+            compatibility_group=src_dict.get("compatibilityGroup"),
             default_metadata=of("defaultMetadata", Metadata.from_dict),
             override_metadata=of("overrideMetadata", Metadata.from_dict),
             default_rule_set=of("defaultRuleSet", RuleSet.from_dict),
             override_rule_set=of("overrideRuleSet", RuleSet.from_dict),
-            compatibility_policy=found.get("compatibilityPolicy"),
-            normalize=found.get("normalize"),
-            alias=found.get("alias"),
+            compatibility_policy=src_dict.get("compatibilityPolicy"),
+            normalize=src_dict.get("normalize"),
+            alias=src_dict.get("alias"),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class ServerConfig:
         def plain(value: Any) -> Any:
             return value.to_dict() if hasattr(value, "to_dict") else getattr(value, "value", value)
 
-        found = {
+        values = {
             "compatibility": self.compatibility,
             "compatibilityLevel": self.compatibility_level,
             "compatibilityGroup": self.compatibility_group,
@@ -180,4 +180,4 @@ class ServerConfig:
             "normalize": self.normalize,
             "alias": self.alias,
         }
-        return {key: plain(value) for key, value in found.items() if value is not None}
+        return {key: plain(value) for key, value in values.items() if value is not None}

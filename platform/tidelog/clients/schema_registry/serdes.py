@@ -64,20 +64,20 @@ def configured(conf: Mapping[str, Any] | None, defaults: Mapping[str, Any]) -> d
             raise ValueError(f"{key} can't be {value!r}: {why}. Leave it out.")
     for name in sorted(given.keys() - defaults.keys()):
         raise PropertyWords().unknown(name, defaults)
-    found = {**defaults, **given}
+    settings = {**defaults, **given}
     for key, default in defaults.items():
-        if isinstance(default, bool) and not isinstance(found[key], bool):
-            raise ValueError(f"{key} must be a boolean value, not {found[key]!r}.")
-        if callable(default) and not callable(found[key]):
-            raise ValueError(f"{key} must be callable, not {found[key]!r}.")
-    number, properties = found.get("use.schema.id"), found.get("use.latest.with.metadata")
+        if isinstance(default, bool) and not isinstance(settings[key], bool):
+            raise ValueError(f"{key} must be a boolean value, not {settings[key]!r}.")
+        if callable(default) and not callable(settings[key]):
+            raise ValueError(f"{key} must be callable, not {settings[key]!r}.")
+    number, properties = settings.get("use.schema.id"), settings.get("use.latest.with.metadata")
     if not (number is None or (isinstance(number, int) and not isinstance(number, bool))):
         raise ValueError(f"use.schema.id must be a number, not {number!r}.")
     if not (properties is None or isinstance(properties, Mapping)):
         raise ValueError(f"use.latest.with.metadata must be a dict, not {properties!r}.")
-    if found.get("use.latest.version") and found.get("auto.register.schemas"):
+    if settings.get("use.latest.version") and settings.get("auto.register.schemas"):
         raise ValueError("use.latest.version needs auto.register.schemas=False: one of them chooses the schema.")
-    return found
+    return settings
 
 
 def refuse_executors(rule_conf: object, rule_registry: object) -> None:
@@ -134,8 +134,8 @@ class SchemaChooser(Generic[C]):
         Raises `SchemaRegistryError`, and `SerializationError` where no setting gives a schema, or a rule forbids it.
         """
         subject = self._subject(ctx, name)
-        found = self._lasting(subject)
-        if found is None:
+        chosen = self._lasting(subject)
+        if chosen is None:
             version = self._version(subject, ctx)
             refuse_rules(version.schema.rule_set, f"the schema of subject {subject}", reads=False)
             kind = version.schema.schema_type
@@ -143,9 +143,9 @@ class SchemaChooser(Generic[C]):
             prefix = named.id_to_bytes() if self._writes is prefix_schema_id_serializer else None
             ttl_s = self._client.latest_ttl_s if self._newest else None
             until_s = None if ttl_s is None else self._client.elapsed_s() + ttl_s
-            found = Chosen(version, self._compile(version.schema), named, prefix, until_s)
-            self._known[subject] = found
-        return found
+            chosen = Chosen(version, self._compile(version.schema), named, prefix, until_s)
+            self._known[subject] = chosen
+        return chosen
 
     def framed(self, payload: bytes, ctx: SerializationContext | None, chosen: Chosen[C]) -> bytes:
         """A message's bytes with what they name."""
@@ -154,10 +154,10 @@ class SchemaChooser(Generic[C]):
         return self._writes(payload, ctx, chosen.schema_id)
 
     def _lasting(self, subject: str) -> Chosen[C] | None:
-        found = self._known.get(subject)
-        if found is None or (found.until_s is not None and self._client.elapsed_s() >= found.until_s):
+        chosen = self._known.get(subject)
+        if chosen is None or (chosen.until_s is not None and self._client.elapsed_s() >= chosen.until_s):
             return None
-        return found
+        return chosen
 
     def _version(self, subject: str, ctx: SerializationContext | None) -> RegisteredSchema:
         settings, client = self._settings, self._client
@@ -216,21 +216,21 @@ class WriterSchemas(Generic[C]):
 
     def writer(self, named: int | str) -> C:
         """The schema that a message names. Raises `SerializationError`, `SchemaRegistryError`."""
-        found = self._known.get(named)
-        if found is None:
+        writer = self._known.get(named)
+        if writer is None:
             assert self._client is not None  # callers with none have a schema of their own
             schema = schema_of(self._client, named)
             refuse_rules(schema.rule_set, f"schema {named}", reads=True)
-            found = self._known[named] = self._compile(schema)
-        return found
+            writer = self._known[named] = self._compile(schema)
+        return writer
 
     def newest(self, ctx: SerializationContext | None) -> C | None:
         """The schema that a message is to be read as, by the settings; None where they name none."""
         if self._subject is None or self._client is None:
             return None
         subject = self._subject(ctx, None)
-        known = self._readers.get(subject)
-        if known is None or (known[0] is not None and self._client.elapsed_s() >= known[0]):
+        entry = self._readers.get(subject)
+        if entry is None or (entry[0] is not None and self._client.elapsed_s() >= entry[0]):
             version = newest_of(self._client, self._settings, subject)
             assert version is not None  # one of the settings is set
             rules = version.schema.rule_set
@@ -242,8 +242,8 @@ class WriterSchemas(Generic[C]):
             refuse_rules(rules, f"the schema of subject {subject}", reads=True)
             ttl_s = self._client.latest_ttl_s
             until_s = None if ttl_s is None else self._client.elapsed_s() + ttl_s
-            known = self._readers[subject] = until_s, self._compile(version.schema)
-        return known[1]
+            entry = self._readers[subject] = until_s, self._compile(version.schema)
+        return entry[1]
 
 
 def schema_of(client: SchemaRegistryClient, named: int | str) -> Schema:

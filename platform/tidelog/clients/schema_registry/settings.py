@@ -33,10 +33,10 @@ def _capacity(value: Any) -> int:
 
 
 def _addresses(value: Any) -> tuple[str, ...]:
-    found = tuple(one.rstrip("/") for one in listed(_text(value)))
-    if not found or not all(one.startswith(("http://", "https://")) for one in found):
+    addresses = tuple(one.rstrip("/") for one in listed(_text(value)))
+    if not addresses or not all(one.startswith(("http://", "https://")) for one in addresses):
         raise ValueError(f"must be an address such as http://localhost:8081, not {value!r}")
-    return found
+    return addresses
 
 
 def _user(value: Any) -> tuple[str, str]:

@@ -81,14 +81,14 @@ class AssociatedNameStrategy:
         if fallback not in ("TOPIC", "RECORD", "TOPIC_RECORD", "NONE"):
             raise ValueError(f"{FALLBACK_TYPE} must be TOPIC, RECORD, TOPIC_RECORD or NONE, not {fallback}.")
         key = (ctx.topic, ctx.field, record_name)
-        known = self._known.get(key)
-        if known is None:
-            known = self._found(ctx, schema_registry_client, conf or {})
-            if known is None and fallback == "NONE":
+        subject = self._known.get(key)
+        if subject is None:
+            subject = self._found(ctx, schema_registry_client, conf or {})
+            if subject is None and fallback == "NONE":
                 raise SerializationError(f"No subject is associated with topic {ctx.topic}.")
-            known = known or NAMED[SubjectNameStrategyType(fallback)](ctx, record_name)
-            self._known.keep(key, known)
-        return known
+            subject = subject or NAMED[SubjectNameStrategyType(fallback)](ctx, record_name)
+            self._known.keep(key, subject)
+        return subject
 
     def clear_cache(self) -> None:
         """Forget what was asked for."""
@@ -102,14 +102,14 @@ class AssociatedNameStrategy:
         kind = "key" if ctx.field == MessageField.KEY else "value"
         cluster = str(conf.get(KAFKA_CLUSTER_ID) or _ANY_CLUSTER)
         try:
-            found = client.get_associations_by_resource_name(ctx.topic, cluster, "topic", [kind])
+            associations = client.get_associations_by_resource_name(ctx.topic, cluster, "topic", [kind])
         except SchemaRegistryError as error:
             if error.http_status_code != 404:
                 raise
             return None
-        if len(found) > 1:
+        if len(associations) > 1:
             raise SerializationError(f"Topic {ctx.topic} has several associated subjects: give a strategy of one.")
-        return found[0].subject if found else None
+        return associations[0].subject if associations else None
 
 
 NAMED: Final[Mapping[SubjectNameStrategyType, SubjectName]] = {

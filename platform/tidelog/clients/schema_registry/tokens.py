@@ -108,12 +108,12 @@ def _headers(fields: Mapping[str, Any]) -> dict[str, str]:
     token = fields.get("bearer.auth.token")
     if not isinstance(token, str) or not token or not token.isascii() or any(c.isspace() for c in token):
         raise OAuthTokenError("bearer.auth.token holds no token: it must be text without spaces.")
-    found = {"authorization": f"Bearer {token}"}
+    headers = {"authorization": f"Bearer {token}"}
     if fields.get(_CLUSTER):
-        found["target-sr-cluster"] = str(fields[_CLUSTER])
+        headers["target-sr-cluster"] = str(fields[_CLUSTER])
     if fields.get(_POOL):
-        found["confluent-identity-pool-id"] = str(fields[_POOL])
-    return found
+        headers["confluent-identity-pool-id"] = str(fields[_POOL])
+    return headers
 
 
 def _azure(conf: Mapping[str, Any]) -> str:

@@ -106,15 +106,15 @@ class HttpTransport:
         if answer is None:
             raise OAuthTokenError(f"The issuer of tokens at {url} does not answer: {failure}.") from failure
         try:
-            found = orjson.loads(answer.content)
+            fields = orjson.loads(answer.content)
         except orjson.JSONDecodeError:
-            found = None
-        if answer.status_code != 200 or not isinstance(found, dict):
+            fields = None
+        if answer.status_code != 200 or not isinstance(fields, dict):
             text = answer.text[:200]
             raise OAuthTokenError(
                 f"The issuer of tokens at {url} gave none: HTTP {answer.status_code}, {text}", answer.status_code, text
             )
-        return found
+        return fields
 
     def close(self) -> None:
         """Close the connections."""
@@ -146,12 +146,12 @@ def _trust(settings: HttpSettings) -> ssl.SSLContext:
 
 def _found(answer: Any) -> Any:
     try:
-        found = orjson.loads(answer.content)
+        body = orjson.loads(answer.content)
     except orjson.JSONDecodeError:
-        found = None
+        body = None
     if answer.status_code < 300:
-        return found
-    if not isinstance(found, dict):
+        return body
+    if not isinstance(body, dict):
         raise SchemaRegistryError(answer.status_code, -1, f"Unknown Schema Registry Error: {answer.text[:200]}")
-    code = found.get("error_code", answer.status_code)
-    raise SchemaRegistryError(answer.status_code, code, str(found.get("message", "")))
+    code = body.get("error_code", answer.status_code)
+    raise SchemaRegistryError(answer.status_code, code, str(body.get("message", "")))
