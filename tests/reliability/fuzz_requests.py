@@ -28,7 +28,7 @@ from support.record_batches import built
 from support.strange_requests import ALL, Strange
 
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import is_flexible
+from tidelog.broker.wire.messages import is_flexible
 from tidelog.log.lake import Lake
 
 MIB = 1024 * 1024

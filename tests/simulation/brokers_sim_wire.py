@@ -18,7 +18,7 @@ from kio.serial import entity_reader
 from support.kafka_wire import request_frame
 
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import is_flexible
+from tidelog.broker.wire.messages import is_flexible
 
 Versions = Mapping[ApiKey, int]
 

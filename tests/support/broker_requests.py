@@ -14,7 +14,7 @@ from tidelog.broker.base.calls import Call, Encoded, Peer
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
-from tidelog.broker.wire.codec import decode, encode
+from tidelog.broker.wire.messages import decode, encode
 from tidelog.server.base.listener_settings import ListenerSettings
 
 LISTENER = "PLAINTEXT"

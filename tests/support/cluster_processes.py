@@ -20,7 +20,7 @@ from support.nursery import ForkedPython
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import is_flexible
+from tidelog.broker.wire.messages import is_flexible
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 from tidelog.server.base.listener_settings import ListenerSettings

@@ -14,7 +14,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import is_flexible
+from tidelog.broker.wire.messages import is_flexible
 
 
 class WireClient:

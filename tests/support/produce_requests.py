@@ -16,7 +16,7 @@ from tidelog.broker.base.calls import Call, Encoded, Peer
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.wire.apis import OFFERED, ApiKey
-from tidelog.broker.wire.codec import decode
+from tidelog.broker.wire.messages import decode
 from tidelog.log.lake import Lake
 
 NEWEST = OFFERED[ApiKey.PRODUCE].last

@@ -25,7 +25,7 @@ from tidelog.broker.sasl.handlers import new_logins
 from tidelog.broker.sasl.logins import Logins, LoginThreads
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import is_flexible
+from tidelog.broker.wire.messages import is_flexible
 from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol
 
 SECRET = b"s" * 32

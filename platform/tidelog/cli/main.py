@@ -12,7 +12,7 @@ from tidelog.cli.access.tenants import tenants
 from tidelog.cli.access.users import users
 from tidelog.cli.broker.commands import brokers
 from tidelog.cli.check import check
-from tidelog.cli.connect.connectors import connectors
+from tidelog.cli.connect.commands import connectors
 from tidelog.cli.console import console
 from tidelog.cli.consume.command import consume
 from tidelog.cli.demo.command import demo

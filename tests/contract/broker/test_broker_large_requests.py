@@ -15,7 +15,7 @@ from support.brokers import running_broker
 from support.strange_requests import arrays_of, encoded, large
 
 from tidelog.broker.wire.apis import OFFERED, ApiKey
-from tidelog.broker.wire.codec import is_flexible
+from tidelog.broker.wire.messages import is_flexible
 from tidelog.broker.wire.slicing import DEPTHS, SLICE
 from tidelog.log.lake import Lake
 

@@ -7,8 +7,8 @@ import brokers
 
 from tidelog.broker.records.batches import require_one, split
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import decode
 from tidelog.broker.wire.frames import LENGTH, header_of
+from tidelog.broker.wire.messages import decode
 
 
 def test_a_producer_sends_one_record_of_100_bytes_with_acks_all():

@@ -5,9 +5,9 @@ import pytest
 
 from tidelog.broker.records.batches import require_one, split
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import decode
 from tidelog.broker.wire.fetch_answer import FetchAnswer, PartitionAnswer, encode_fetch
 from tidelog.broker.wire.frames import LENGTH, header_of
+from tidelog.broker.wire.messages import decode
 from tidelog.broker.wire.produce_answer import ProducedPartition, produce_answer
 
 HEAD = b"\0\0\0\1\0"  # correlation id and tags

@@ -18,8 +18,8 @@ from tidelog.broker.base.access import requester
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import InvalidRequestError
+from tidelog.broker.wire.messages import Answer
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
 from tidelog.operations.access import create_acls, delete_acls, describe_acls
 

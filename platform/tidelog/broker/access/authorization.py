@@ -11,13 +11,13 @@ from typing import Any, Final, TypeVar
 from tidelog.access.model import AclResource
 from tidelog.broker.base.calls import Call, Handler, Reply
 from tidelog.broker.base.context import Context
-from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import (
     ClusterAuthorizationError,
     GroupAuthorizationError,
     TopicAuthorizationError,
     TransactionalIdAuthorizationError,
 )
+from tidelog.broker.wire.messages import Answer
 from tidelog.log.base.errors import TidelogError
 from tidelog.operations.rights import Right
 

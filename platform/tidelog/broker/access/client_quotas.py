@@ -9,8 +9,8 @@ from tidelog.broker.base.access import requester
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import InvalidRequestError, UnsupportedVersionError
+from tidelog.broker.wire.messages import Answer
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
 from tidelog.operations.quotas import QuotaFilter, alter_quotas, describe_quotas, parts_of, require_quota
 

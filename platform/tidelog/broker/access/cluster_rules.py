@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from tidelog.broker.access.authorization import GuardedRequest, OneResource, result
 from tidelog.broker.base.calls import Call, Encoded, Reply
-from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.hand_over import HandedOverAnswer, encode_answer
+from tidelog.broker.wire.messages import Answer
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.rules.appends import CommitOutcome
 from tidelog.operations.rights import Right

@@ -8,8 +8,8 @@ from tidelog.broker.access.authorization import EachResource, GuardedRequest, On
 from tidelog.broker.access.topic_rules import name_of
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import GroupAuthorizationError, TopicAuthorizationError
+from tidelog.broker.wire.messages import Answer
 from tidelog.log.base.errors import TidelogError
 from tidelog.operations.rights import Right
 

@@ -18,8 +18,8 @@ from tidelog.access.quotas import Entity, Limits, Quota, SampledRate, TokenBucke
 from tidelog.broker.base.calls import Allowance, Call, Encoded, Handler, Peer, Reply
 from tidelog.broker.base.settings import QuotaSettings
 from tidelog.broker.wire.apis import BETWEEN_BROKERS, ApiKey
-from tidelog.broker.wire.codec import has_throttle_time
 from tidelog.broker.wire.errors import ThrottlingQuotaExceededError
+from tidelog.broker.wire.messages import has_throttle_time
 from tidelog.log.base.clock import Clock, processor_s
 from tidelog.server.base.blocking import Blocking
 

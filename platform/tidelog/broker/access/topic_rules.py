@@ -6,8 +6,8 @@ from uuid import UUID
 
 from tidelog.broker.access.authorization import EachResource, GuardedRequest, result
 from tidelog.broker.base.calls import Reply
-from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import TOPIC_AUTHORIZATION_FAILED, UnknownTopicIdError
+from tidelog.broker.wire.messages import Answer
 from tidelog.log.base.errors import TidelogError
 from tidelog.operations.rights import Right
 

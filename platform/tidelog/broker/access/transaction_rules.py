@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from tidelog.broker.access.authorization import EachResource, GuardedRequest, OneResource, split
 from tidelog.broker.base.calls import Call, Reply
-from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import (
     ClusterAuthorizationError,
     GroupAuthorizationError,
     TopicAuthorizationError,
     TransactionalIdAuthorizationError,
 )
+from tidelog.broker.wire.messages import Answer
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.kafka_codes import KafkaCode
 from tidelog.operations.rights import Right

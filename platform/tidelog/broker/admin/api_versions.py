@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from tidelog.broker.base.calls import Call, Encoded, Handler, Reply
 from tidelog.broker.wire.apis import OFFERED, ApiKey
-from tidelog.broker.wire.codec import Answer, encode
 from tidelog.broker.wire.errors import INVALID_REQUEST, UnsupportedVersionError
+from tidelog.broker.wire.messages import Answer, encode
 
 # What all brokers have: (oldest level, newest level). Transactions are those of KIP-890's second generation.
 _FEATURES: Final = {"transaction.version": (0, 2)}

@@ -7,8 +7,8 @@ from tidelog.broker.base.access import NOT_ASKED, cluster_operations
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
-from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, InvalidRequestError
+from tidelog.broker.wire.messages import Answer
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.kafka_codes import KafkaCode

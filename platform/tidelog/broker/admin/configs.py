@@ -12,8 +12,8 @@ from tidelog.broker.admin.config_keys import NOT_BY_BROKERS, broker_keys, descri
 from tidelog.broker.admin.refusals import repeated, result
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.context import Context
-from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import InvalidRequestError
+from tidelog.broker.wire.messages import Answer
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
 from tidelog.log.config.overrides import KeyDescription
 from tidelog.operations.configs import KeyChange, KeyOperation, alter_config, describe_config, replace_config

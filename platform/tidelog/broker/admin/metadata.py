@@ -25,13 +25,13 @@ from tidelog.broker.base.calls import Call, Encoded, Reply
 from tidelog.broker.base.cluster_view import ClusterView, rack_of
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import Answer, encode
 from tidelog.broker.wire.errors import (
     LEADER_NOT_AVAILABLE,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
     InvalidRequestError,
 )
+from tidelog.broker.wire.messages import Answer, encode
 from tidelog.log.base.errors import TidelogError, TopicExistsError
 from tidelog.operations.rights import Right
 from tidelog.server.base.blocking import AT_ONCE, here, in_turns

@@ -20,8 +20,8 @@ from tidelog.broker.admin.topic_facts import (
 from tidelog.broker.base.access import NOT_ASKED, operations
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.context import Context
-from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import InvalidRequestError
+from tidelog.broker.wire.messages import Answer
 from tidelog.log.base.errors import TidelogError, UnknownPartitionError, UnknownTopicError
 from tidelog.log.base.kafka_codes import KafkaCode
 from tidelog.log.lake import Lake

@@ -12,8 +12,8 @@ from tidelog.broker.admin.refusals import InvalidReplicaAssignmentError, Request
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
-from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import InvalidRequestError, TopicDeletionDisabledError, UnknownTopicIdError
+from tidelog.broker.wire.messages import Answer
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.lake import Lake

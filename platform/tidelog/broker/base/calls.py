@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import Answer
+from tidelog.broker.wire.messages import Answer
 
 
 @dataclass(frozen=True, slots=True)

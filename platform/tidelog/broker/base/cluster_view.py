@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from uuid import UUID
 
-from tidelog.broker.base.dealing import Dealt
+from tidelog.broker.base.partition_leaders import Dealt
 from tidelog.broker.wire.endpoints import Endpoint
 
 # Rankings and dealt topics that a view remembers: keys are whatever clients ask for, and a view may last for months.

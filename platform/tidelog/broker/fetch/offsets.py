@@ -7,8 +7,8 @@ from tidelog.broker.base.calls import Call
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.fetch.requested import RequestedTopic, epoch_problem
-from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import INVALID_REQUEST, NOT_LEADER_OR_FOLLOWER, UNSUPPORTED_VERSION
+from tidelog.broker.wire.messages import Answer
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.segments.fetch import FetchPlan, FoundRecord, find_latest, find_record
 

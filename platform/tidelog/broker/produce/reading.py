@@ -8,7 +8,7 @@ from itertools import groupby
 import pyarrow as pa
 
 from tidelog.broker.base.cluster_view import ClusterView
-from tidelog.broker.produce.leaders import ACKS_ALL, too_few_in_sync
+from tidelog.broker.produce.leader_hints import ACKS_ALL, too_few_in_sync
 from tidelog.broker.produce.request import ProducedBatch
 from tidelog.broker.records.batches import check
 from tidelog.broker.records.columns import COLUMNS, Columns, RecordCodec, RecordRules

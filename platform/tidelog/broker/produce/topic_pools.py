@@ -10,7 +10,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.produce.entry import UnitWriter
-from tidelog.broker.produce.leaders import better_leader
+from tidelog.broker.produce.leader_hints import better_leader
 from tidelog.broker.produce.pool import TopicPool
 from tidelog.broker.produce.request import NotLeaderError, ProducedBatch, TopicRef
 from tidelog.log.base.errors import InvalidTopicError, TidelogError, TopicChangedError

@@ -13,8 +13,8 @@ from typing import Any, Final
 from tidelog.broker.access.throttling import ThrottledRequest
 from tidelog.broker.base.calls import Call, Encoded, Handler, Peer, Reply
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import FEW_ELEMENTS, Answer, decode, encode, errors_in
 from tidelog.broker.wire.frames import Header
+from tidelog.broker.wire.messages import FEW_ELEMENTS, Answer, decode, encode, errors_in
 from tidelog.broker.wire.slicing import DEPTHS, is_large, joined, sliced
 from tidelog.server.base.blocking import Blocking, here, turn
 

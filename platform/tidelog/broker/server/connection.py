@@ -22,7 +22,6 @@ from tidelog.broker.server.connection_lines import ConnectionLines
 from tidelog.broker.server.received import Received, log_failure, request_id
 from tidelog.broker.server.receiving import FrameReceiver, has_gone
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import decode
 from tidelog.broker.wire.errors import (
     UNKNOWN_SERVER_ERROR,
     ClosedConnectionError,
@@ -31,6 +30,7 @@ from tidelog.broker.wire.errors import (
     UnsupportedVersionError,
 )
 from tidelog.broker.wire.frames import LOGIN_MAX, Header, framed, header_of
+from tidelog.broker.wire.messages import decode
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.request_ids import REQUEST

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Final
 
 from tidelog.broker.wire.apis import ApiKey, is_offered
-from tidelog.broker.wire.codec import is_flexible
 from tidelog.broker.wire.errors import MalformedRequestError, UnsupportedVersionError
+from tidelog.broker.wire.messages import is_flexible
 
 LENGTH: Final = struct.Struct(">i")
 # The settings that bound a request, and one of a client that is not logged in yet.

@@ -14,7 +14,7 @@ from tidelog.broker.access import throttling
 from tidelog.broker.access.throttling import MOST_ENTITIES, Throttling, counted
 from tidelog.broker.base.calls import Call, Encoded, Peer
 from tidelog.broker.wire.apis import OFFERED, ApiKey
-from tidelog.broker.wire.codec import encode, has_throttle_time
+from tidelog.broker.wire.messages import encode, has_throttle_time
 from tidelog.server.base.blocking import in_threads
 
 PEER = Peer(principal="User:alice")

@@ -12,8 +12,8 @@ from tidelog.broker.admin.partitions import page
 from tidelog.broker.admin.topic_facts import TopicFacts
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.wire.apis import OFFERED, ApiKey
-from tidelog.broker.wire.codec import encode
 from tidelog.broker.wire.errors import InvalidRequestError
+from tidelog.broker.wire.messages import encode
 from tidelog.log.lake import Lake
 
 NODES = [BrokerNode(n, {"PLAINTEXT": (f"h{n}", 9000 + n)}, f"r{n}") for n in (1, 2, 3)]

@@ -21,9 +21,9 @@ from tidelog.broker.broker import Broker
 from tidelog.broker.produce.hand_over import AVOIDED_S
 from tidelog.broker.server.metrics import HAND_OVER_OUTCOMES, broker_metrics
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import decode
 from tidelog.broker.wire.frames import framed, header_of
 from tidelog.broker.wire.hand_over import HandOver, decode_answer, encode_hand_over
+from tidelog.broker.wire.messages import decode
 from tidelog.log.appends.joint import JointAppend
 from tidelog.log.rules.appends import AppendAnswer, CommitOutcome, StagedShare, refusal
 

@@ -7,7 +7,7 @@ from support.produce_requests import batch, read_back, with_broker
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.cluster.cluster import Cluster
-from tidelog.broker.produce.leaders import too_few_in_sync
+from tidelog.broker.produce.leader_hints import too_few_in_sync
 
 
 def view(running):

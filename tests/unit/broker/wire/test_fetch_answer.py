@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidelog.broker.wire.apis import OFFERED, ApiKey
-from tidelog.broker.wire.codec import encode
 from tidelog.broker.wire.endpoints import Endpoint
 from tidelog.broker.wire.fetch_answer import FetchAnswer, PartitionAnswer, encode_fetch
+from tidelog.broker.wire.messages import encode
 
 VERSIONS = range(OFFERED[ApiKey.FETCH].first, OFFERED[ApiKey.FETCH].last + 1)
 INTS, LONGS = st.integers(-1, 2**31 - 1), st.integers(-1, 2**63 - 1)

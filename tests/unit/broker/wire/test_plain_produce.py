@@ -9,8 +9,8 @@ from support.produce_requests import encoded_produce
 from support.strange_requests import Strange
 
 from tidelog.broker.wire.apis import OFFERED, ApiKey
-from tidelog.broker.wire.codec import decode
 from tidelog.broker.wire.errors import LargeRequestError, MalformedRequestError
+from tidelog.broker.wire.messages import decode
 from tidelog.broker.wire.plain_produce import ProduceBody, plain_produce, read_produce
 
 VERSIONS = pytest.mark.parametrize("version", range(OFFERED[ApiKey.PRODUCE].first, OFFERED[ApiKey.PRODUCE].last + 1))

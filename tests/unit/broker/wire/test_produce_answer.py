@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from tidelog.broker.wire.apis import OFFERED, ApiKey
-from tidelog.broker.wire.codec import encode
 from tidelog.broker.wire.endpoints import Endpoint
 from tidelog.broker.wire.errors import MalformedRequestError
+from tidelog.broker.wire.messages import encode
 from tidelog.broker.wire.primitives import string
 from tidelog.broker.wire.produce_answer import ProducedPartition, produce_answer
 from tidelog.broker.wire.refused_produce import partitions_of

@@ -12,9 +12,9 @@ from kio.serial.errors import InvalidUnicode
 from support.strange_requests import ALL, Strange, arrays_of, encoded, large
 
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import FEW_ELEMENTS, decode
 from tidelog.broker.wire.errors import LargeRequestError, MalformedRequestError
 from tidelog.broker.wire.large_requests import large_reader
+from tidelog.broker.wire.messages import FEW_ELEMENTS, decode
 from tidelog.broker.wire.primitives import uvarint
 from tidelog.broker.wire.soundness import MOST_ELEMENTS, TooManyElementsError, UnsoundError, Walk, sound, walk_of
 

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.produce.leaders import better_leader
+from tidelog.broker.produce.leader_hints import better_leader
 
 TOPIC = UUID(int=5)
 NODES = [BrokerNode(n, {"PLAINTEXT": (f"host{n}", 9092)}, rack) for n, rack in ((1, "a"), (2, "b"), (3, "c"))]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.broker.base.dealing import MOST_IN_TURN, Dealt, in_rounds, seated, seats_in_turn
+from tidelog.broker.base.partition_leaders import MOST_IN_TURN, Dealt, in_rounds, seated, seats_in_turn
 
 TOPICS = [f"topic {number}".encode() for number in range(60)]
 broker_ids = st.sets(st.integers(0, 2**31 - 1), min_size=1, max_size=12)

@@ -8,8 +8,8 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from tidelog.broker.wire.apis import OFFERED, ApiKey
-from tidelog.broker.wire.codec import decode, encode
 from tidelog.broker.wire.errors import MalformedRequestError
+from tidelog.broker.wire.messages import decode, encode
 
 ALL = [(key, version) for key, versions in OFFERED.items() for version in range(versions.first, versions.last + 1)]
 
