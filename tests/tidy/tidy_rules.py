@@ -12,17 +12,6 @@ MAX_FUNCTION_LINES = 70
 # Names that say nothing of what they hold, and over how many lines such a one may live.
 VAGUE_NAMES = ("found", "known", "one")
 VAGUE_LINES = 3
-# Modules and packages whose locals have no nouns yet. The list only gets shorter.
-VAGUE_ROOMS = {
-    "tidelog.broker.base",
-    "tidelog.broker.cluster",
-    "tidelog.broker.fetch",
-    "tidelog.broker.produce",
-    "tidelog.broker.server",
-    "tidelog.broker.wire",
-    "tidelog.log.group_commit",
-    "tidelog.log.segments",
-}
 CLOCK_MODULE = "tidelog.log.base.clock"
 # Where Hypothesis is configured, for every layer of tests.
 PROFILE_FILE = "tests/conftest.py"
@@ -118,11 +107,6 @@ def short_functions(source: Source) -> Complaints:
 
 
 def locals_have_nouns(source: Source) -> Complaints:
-    if not any(_within(source.module, room) for room in VAGUE_ROOMS):
-        yield from vague_locals(source)
-
-
-def vague_locals(source: Source) -> Complaints:
     """Locals and parameters whose names say nothing, and that live over several lines of a function."""
     for function in ast.walk(source.tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):

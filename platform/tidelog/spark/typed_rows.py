@@ -97,8 +97,8 @@ def _has(kind: DataType, path: FieldPath) -> bool:
 def _with_defaults(given: Column, kind: Any, late: Sequence[tuple[FieldPath, LateDefault]]) -> Column:
     """A field with defaults at paths below it, of rows whose writer lacked what is there."""
     if not late[0][0]:
-        one = late[0][1]
-        return F.when(F.col(VALUE_SCHEMA).isin(*one.lacking), _literal(one.value, kind)).otherwise(given)
+        default = late[0][1]
+        return F.when(F.col(VALUE_SCHEMA).isin(*default.lacking), _literal(default.value, kind)).otherwise(given)
     inside = [(path[1:], one) for path, one in late]
     if isinstance(kind, ArrayType):
         element = kind.elementType

@@ -127,14 +127,14 @@ class ClusterView:
 
     def _ranking(self, key: bytes) -> list[BrokerNode]:
         """Rendezvous hashing: every broker ranks a key alike, and a broker that goes takes along its own keys only."""
-        found = self._ranked.get(key)
-        if found is None:
+        ranking = self._ranked.get(key)
+        if ranking is None:
             if len(self._ranked) >= MOST_RANKED:
                 self._ranked.clear()
             salts = {node.id: node.id.to_bytes(8, "big", signed=True) for node in self.nodes}
-            found = sorted(self.nodes, key=lambda node: blake2b(key, digest_size=8, salt=salts[node.id]).digest())
-            self._ranked[key] = found
-        return found
+            ranking = sorted(self.nodes, key=lambda node: blake2b(key, digest_size=8, salt=salts[node.id]).digest())
+            self._ranked[key] = ranking
+        return ranking
 
 
 def _endpoints(nodes: Iterable[BrokerNode], listener: str) -> list[Endpoint]:

@@ -42,15 +42,15 @@ class Durations:
         """{quantile: ms}, of the last minute or two; {} when there was none."""
         counts = [a + b for a, b in zip(self._now, self._before, strict=True)]
         total = sum(counts)
-        found: dict[float, float] = {}
+        by_quantile: dict[float, float] = {}
         for quantile in of if total else ():
             rank, seen = max(1, math.ceil(quantile * total)), 0
             for at, count in enumerate(counts):
                 seen += count
                 if seen >= rank:
-                    found[quantile] = _SHORTEST_MS * _STEP**at
+                    by_quantile[quantile] = _SHORTEST_MS * _STEP**at
                     break
-        return found
+        return by_quantile
 
 
 @dataclass(slots=True)
@@ -100,17 +100,17 @@ class BrokerMeter:
 
     def api(self, name: str) -> RequestMeter:
         """The counts of an API."""
-        found = self.requests.get(name)
-        if found is None:
-            found = self.requests[name] = RequestMeter()
-        return found
+        meter = self.requests.get(name)
+        if meter is None:
+            meter = self.requests[name] = RequestMeter()
+        return meter
 
     def topic(self, name: str) -> TopicMeter:
         """The counts of a topic: `meter.topic(name).messages_in += count`."""
-        found = self._topics.get(name)
-        if found is None:
-            found = self._topics[name] = TopicMeter()
-        return found
+        meter = self._topics.get(name)
+        if meter is None:
+            meter = self._topics[name] = TopicMeter()
+        return meter
 
     def topics(self) -> Mapping[str, TopicMeter]:
         """{topic: its counts}, of those that clients have used here."""

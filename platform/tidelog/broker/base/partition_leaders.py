@@ -25,13 +25,13 @@ def in_rounds(wanted: Sequence[T | None], everyone: Sequence[T]) -> list[T]:
     """One round: of as many `wanted` as there are, each is kept that wasn't there before; the missing ones fill in."""
     missing = dict.fromkeys(everyone)
     kept: list[T | None] = []
-    for one in wanted:
-        is_missing = one is not None and one in missing
-        kept.append(one if is_missing else None)
+    for broker in wanted:
+        is_missing = broker is not None and broker in missing
+        kept.append(broker if is_missing else None)
         if is_missing:
-            del missing[one]  # type: ignore[arg-type]
+            del missing[broker]  # type: ignore[arg-type]
     left = iter(missing)
-    return [next(left) if one is None else one for one in kept]
+    return [next(left) if broker is None else broker for broker in kept]
 
 
 @cache
@@ -56,11 +56,11 @@ def seated(key: bytes, ids: Sequence[int]) -> list[int]:
     One above all others takes some seat, and the former holder gets the new seat; nothing else changes.
     """
     order: list[int] = []
-    for place, one in enumerate(sorted(ids)):
-        digest = blake2b(key, digest_size=8, salt=one.to_bytes(8, "big", signed=True)).digest()
+    for place, broker_id in enumerate(sorted(ids)):
+        digest = blake2b(key, digest_size=8, salt=broker_id.to_bytes(8, "big", signed=True)).digest()
         seat = int.from_bytes(digest, "big") * (place + 1) >> 64
-        order.append(one)
-        order[place], order[seat] = order[seat], one
+        order.append(broker_id)
+        order[place], order[seat] = order[seat], broker_id
     return order
 
 

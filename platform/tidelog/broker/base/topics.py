@@ -140,27 +140,27 @@ class BrokerTopics:
 
     async def get(self, name: str) -> BrokerTopic | None:
         """The topic of that name; None where there is none. Raises `InvalidTopicError`, and why it can't be opened."""
-        found = self._followed.get(name)
-        if found is None:
-            found = BrokerTopic(FollowedLog(self._lake, name))
-        if found.log.state is None:
-            await self._blocking(found.log.refresh)
-            if found.log.error is not None:
-                if isinstance(found.log.error, UnknownTopicError | TopicChangedError):
+        followed = self._followed.get(name)
+        if followed is None:
+            followed = BrokerTopic(FollowedLog(self._lake, name))
+        if followed.log.state is None:
+            await self._blocking(followed.log.refresh)
+            if followed.log.error is not None:
+                if isinstance(followed.log.error, UnknownTopicError | TopicChangedError):
                     if name not in self._followed:
                         self._lake.drop_absent(name)
                     return None
-                raise found.log.error
+                raise followed.log.error
             try:
-                topic_id = found.id
+                topic_id = followed.id
             except UnknownTopicError:  # deleted since it was looked at
                 return None
-            if self._followed.setdefault(name, found) is found:
+            if self._followed.setdefault(name, followed) is followed:
                 self._names[topic_id] = name
-                found.forget_rewritten(self._cache)
+                followed.forget_rewritten(self._cache)
                 self._tailing.add(name)
-            found = self._followed[name]
-        return found
+            followed = self._followed[name]
+        return followed
 
     async def by_id(self, topic_id: UUID) -> BrokerTopic | None:
         """The topic of that id; None where there is none any more."""
@@ -193,12 +193,12 @@ class BrokerTopics:
 
     async def find(self, wanted: str | UUID) -> BrokerTopic:
         """The topic of that name or id. Raises `UnknownTopicError`, `UnknownTopicIdError`, and as `get`."""
-        found = await self.of(wanted)
-        if found is None and isinstance(wanted, UUID):
+        topic = await self.of(wanted)
+        if topic is None and isinstance(wanted, UUID):
             raise UnknownTopicIdError(f"There is no topic of the id {wanted}.")
-        if found is None:
+        if topic is None:
             raise unknown_topic(str(wanted))
-        return found
+        return topic
 
     async def names(self, *, internal: bool = False) -> list[str]:
         """The names of all topics, sorted."""
@@ -241,9 +241,9 @@ class BrokerTopics:
             self._loop.call_soon_threadsafe(self._changed, name)
 
     def _changed(self, name: str) -> None:
-        found = self._followed[name]
-        found.forget_rewritten(self._cache)
-        if found.log.error is None:
+        topic = self._followed[name]
+        topic.forget_rewritten(self._cache)
+        if topic.log.error is None:
             with suppress(UnknownTopicError):
-                self._names[found.id] = name
-        found.ring()
+                self._names[topic.id] = name
+        topic.ring()

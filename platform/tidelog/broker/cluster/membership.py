@@ -168,15 +168,15 @@ class BrokerMembership:
 
     def _watch(self, reached: Reached) -> None:
         """Look at the leases of the brokers that don't answer, and say of those that are dead that they are gone."""
-        others = [one for one in self._state.live if one.registration != self.me.registration]
-        self._timers.keep(one.registration for one in others)
-        links = {one.registration: reached(one) for one in others}
-        for one in others:
-            link = links[one.registration]
+        others = [other for other in self._state.live if other.registration != self.me.registration]
+        self._timers.keep(other.registration for other in others)
+        links = {other.registration: reached(other) for other in others}
+        for other in others:
+            link = links[other.registration]
             if link is Link.ANSWERS:
-                self._timers.forget(one.registration)
-            elif self._is_dead(self._timers, one, lease_of(self._lake.storage, one).seen(), link):
-                self._bury(one)
+                self._timers.forget(other.registration)
+            elif self._is_dead(self._timers, other, lease_of(self._lake.storage, other).seen(), link):
+                self._bury(other)
                 self._see()
         all_answer = all(link is Link.ANSWERS for link in links.values())
         asks = neighbours(self.me.registration, links) if all_answer else frozenset(links)

@@ -60,14 +60,14 @@ class _Partition:
 
     def find(self, offset: int) -> BatchRun | None:
         """The chunk that covers the offset: in the cache, or what was read for this request."""
-        found, chunk, topic = self._cache.find(self.place, offset), self.chunk, self.topic.topic
+        cached, chunk, topic = self._cache.find(self.place, offset), self.chunk, self.topic.topic
         if chunk is not None and (
             topic is None or topic.is_rewritten(*self.place[:2], chunk.first, chunk.end, chunk.version)
         ):
             chunk = self.chunk = None
-        if found is None and chunk is not None and chunk.first <= offset < chunk.end:
+        if cached is None and chunk is not None and chunk.first <= offset < chunk.end:
             return chunk
-        return found
+        return cached
 
 
 class Fetching:
@@ -147,16 +147,16 @@ class Fetching:
     ) -> tuple[list[_Partition], Collection[BrokerTopic]]:
         """The partitions of a request, and the topics that they are of."""
         topics: dict[str | UUID, RequestedTopic] = {}
-        found = []
+        partitions = []
         async for key in in_turns(tuple(asked)):
-            one = asked[key]
+            wanted = asked[key]
             topic = topics.get(key[0])
             if topic is None:
                 topic = topics[key[0]] = await RequestedTopic.of(self._context.topics, key[0])
-            if _is_past_the_end(topic, key[1], one.offset):  # as far as is known: its last leader knew more, perhaps
+            if _is_past_the_end(topic, key[1], wanted.offset):  # as far as is known: its last leader knew more, perhaps
                 topic = topics[key[0]] = await RequestedTopic.fresh(self._context.topics, key[0])
-            found.append(_Partition(key, one, topic, self._context.cache, _codec(topic, request.version)))
-        return found, {topic.topic: None for topic in topics.values() if topic.topic is not None}
+            partitions.append(_Partition(key, wanted, topic, self._context.cache, _codec(topic, request.version)))
+        return partitions, {topic.topic: None for topic in topics.values() if topic.topic is not None}
 
     async def _serve(
         self,

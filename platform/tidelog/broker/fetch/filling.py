@@ -43,14 +43,14 @@ def fill(partitions: Iterable[Wanted], max_bytes: int, taken: int = 0) -> int:
             if chunk is None:
                 wanted.missing = offset
                 break
-            found = chunk.read(offset, most - wanted.size, at_least_one=not total + wanted.size)
-            if wanted.batches and found.batches and _base_offset(found.batches[0]) < offset:
+            run = chunk.read(offset, most - wanted.size, at_least_one=not total + wanted.size)
+            if wanted.batches and run.batches and _base_offset(run.batches[0]) < offset:
                 break
-            wanted.batches += found.batches
-            wanted.size += found.size
-            if found.end == offset:  # the next batch does not fit
+            wanted.batches += run.batches
+            wanted.size += run.size
+            if run.end == offset:  # the next batch does not fit
                 break
-            offset = found.end
+            offset = run.end
         wanted.behind = offset
         total += wanted.size
     return total

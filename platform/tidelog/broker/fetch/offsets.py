@@ -46,10 +46,10 @@ class Offsets:
         return {"topics": topics}
 
     async def _listed(
-        self, version: int, view: ClusterView, found: RequestedTopic, asked: Any, twice: set[int]
+        self, version: int, view: ClusterView, requested: RequestedTopic, asked: Any, twice: set[int]
     ) -> Answer:
         number, timestamp = asked.partition_index, asked.timestamp
-        error = _problem(view, found, number, asked.current_leader_epoch if version >= 4 else -1)
+        error = _problem(view, requested, number, asked.current_leader_epoch if version >= 4 else -1)
         if number in twice:
             error = INVALID_REQUEST
         elif timestamp < 0 and version < _SINCE.get(timestamp, version + 1):
@@ -57,7 +57,7 @@ class Offsets:
         record = _UNKNOWN
         if not error:
             try:
-                record = await self._offset(found, number, timestamp)
+                record = await self._offset(requested, number, timestamp)
             except TidelogError as e:
                 error = e.kafka_code
         return {
@@ -68,16 +68,16 @@ class Offsets:
             "leader_epoch": -1 if record is _UNKNOWN else view.epoch,
         }
 
-    async def _offset(self, found: RequestedTopic, number: int, timestamp: int) -> FoundRecord:
-        assert found.topic is not None
-        state = found.topic.state
+    async def _offset(self, requested: RequestedTopic, number: int, timestamp: int) -> FoundRecord:
+        assert requested.topic is not None
+        state = requested.topic.state
         if timestamp == LATEST:
             return FoundRecord(state.end(number), -1)
         if timestamp in (EARLIEST, EARLIEST_LOCAL):
             return FoundRecord(state.start(number), -1)
         if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
             return _UNKNOWN
-        topic, storage = found.topic.topic, self._context.lake.storage
+        topic, storage = requested.topic.topic, self._context.lake.storage
 
         def find() -> FoundRecord | None:
             plan: FetchPlan = topic.plan(number)
@@ -96,12 +96,12 @@ class Offsets:
         view = self._context.cluster()
         topics = []
         for topic in call.body.topics:
-            found = await RequestedTopic.fresh(self._context.topics, topic.topic)
+            requested = await RequestedTopic.fresh(self._context.topics, topic.topic)
             partitions = []
             for p in topic.partitions:
-                error, end, epoch = _problem(view, found, p.partition, p.current_leader_epoch), -1, -1
-                if not error and found.topic is not None and 0 <= p.leader_epoch <= view.epoch:
-                    end, epoch = found.topic.state.end(p.partition), p.leader_epoch
+                error, end, epoch = _problem(view, requested, p.partition, p.current_leader_epoch), -1, -1
+                if not error and requested.topic is not None and 0 <= p.leader_epoch <= view.epoch:
+                    end, epoch = requested.topic.state.end(p.partition), p.leader_epoch
                 answer = {"error_code": error, "partition": p.partition, "leader_epoch": epoch, "end_offset": end}
                 partitions.append(answer)
             topics.append({"topic": topic.topic, "partitions": partitions})

@@ -41,11 +41,11 @@ class RequestedTopic:
     @classmethod
     async def fresh(cls, topics: BrokerTopics, name: str | UUID) -> "RequestedTopic":
         """Look the topic up as it is in the store now: what another broker has acknowledged counts."""
-        found = await cls.of(topics, name)
-        if found.topic is not None:
+        requested = await cls.of(topics, name)
+        if requested.topic is not None:
             with suppress(TidelogError):  # the topic keeps why
-                await topics.look(found.topic.name)
-        return found
+                await topics.look(requested.topic.name)
+        return requested
 
     def problem(self, partition: int, *, by_id: bool) -> int:
         """Why a partition can't be served now; 0 if it can. The topic may have changed since it was looked up."""

@@ -52,10 +52,10 @@ class SegmentStream:
         if self.is_rewritten:
             self.close()
         first = self.position
-        found = self._next_records(stop)
-        if found is None:
+        rows = self._next_records(stop)
+        if rows is None:
             return self._gap(first, leader_epoch)
-        batches = records.batches(found, leader_epoch, self._place[2], BATCH_BYTES)
+        batches = records.batches(rows, leader_epoch, self._place[2], BATCH_BYTES)
         data, lasts = [self._sent(batch) for batch in batches], [batch.last for batch in batches]
         return BatchRun(self._place, first, self.position, lasts, data, sum(map(len, data)), self._version)
 

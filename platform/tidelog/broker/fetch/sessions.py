@@ -249,11 +249,11 @@ def change(fetch: Fetch, request: FetchRequest) -> Fetch:
     session = fetch.session
     assert session is not None
     for key, asked in request.asked.items():
-        found = session.partitions.get(key)
-        if found is None:
+        partition = session.partitions.get(key)
+        if partition is None:
             session.partitions[key] = Tracked(asked)
         else:
-            found.asked = asked
+            partition.asked = asked
     for key in request.forgotten:
         session.partitions.pop(key, None)
     return replace(fetch, asked={key: tracked.asked for key, tracked in session.partitions.items()})

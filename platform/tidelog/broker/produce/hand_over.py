@@ -89,8 +89,8 @@ class HandOvers:
 
     def topic(self, name: str, topic_id: str) -> CommittedTopic:
         """The topic of that id."""
-        found = self._topics.get(topic_id)
-        if found is None:
+        committed = self._topics.get(topic_id)
+        if committed is None:
             context = self._context
             entries = JointEntries(
                 partial(self._open_topic, name, topic_id),
@@ -98,8 +98,8 @@ class HandOvers:
                 self._within_s,
             )
             budget = FileBudget(self._linger, context.clock.elapsed_s(), context.load)
-            found = self._topics[topic_id] = CommittedTopic(self, name, topic_id, entries, budget)
-        return found
+            committed = self._topics[topic_id] = CommittedTopic(self, name, topic_id, entries, budget)
+        return committed
 
     def forget(self, topic_id: str) -> None:
         """The topic may be gone."""

@@ -192,16 +192,16 @@ class TopicPool:
         counts.produce_requests += len(settled.appended) + len(settled.refused)
         counts.failed_produce_requests += len(settled.refused)
         tells = logger.isEnabledFor(logging.DEBUG)
-        for one in settled.appended:
-            offset = one.landed.offset
+        for appended in settled.appended:
+            offset = appended.landed.offset
             if tells:
-                self._tell(one, offset)
-            counts.messages_in += one.unit.header.count
-            counts.bytes_in += one.unit.header.size
-            place, end = (self.uuid, one.unit.partition), offset + one.unit.header.count
-            if one.batch is not None and not self.followed.is_rewritten(*place, offset, end):
-                cache.add(*place, offset, end - 1, one.batch)
-            one.unit.landed(offset, one.landed.append_ms, one.log_start_offset)
+                self._tell(appended, offset)
+            counts.messages_in += appended.unit.header.count
+            counts.bytes_in += appended.unit.header.size
+            place, end = (self.uuid, appended.unit.partition), offset + appended.unit.header.count
+            if appended.batch is not None and not self.followed.is_rewritten(*place, offset, end):
+                cache.add(*place, offset, end - 1, appended.batch)
+            appended.unit.landed(offset, appended.landed.append_ms, appended.log_start_offset)
         for unit, error in settled.refused:
             unit.refused(error)
         if settled.appended:
@@ -209,13 +209,13 @@ class TopicPool:
         if any(isinstance(error, UnknownTopicError | TopicChangedError) for _, error in settled.refused):
             self._lost()
 
-    def _tell(self, one: Appended, offset: int) -> None:
+    def _tell(self, appended: Appended, offset: int) -> None:
         """Write which offsets a request's batch got: the entry that adds the file of these offsets is its entry."""
         logger.debug(
             "Appended: topic=%s partition=%d offset=%d records=%d",
             self.followed.name,
-            one.unit.partition,
+            appended.unit.partition,
             offset,
-            one.unit.header.count,
-            extra={"request": one.unit.request.id},
+            appended.unit.header.count,
+            extra={"request": appended.unit.request.id},
         )

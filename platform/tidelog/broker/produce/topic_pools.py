@@ -104,14 +104,14 @@ class TopicPools:
     async def _topic(self, ref: TopicRef) -> BrokerTopic:
         """The topic of that name or id, which is never created for its records. Raises why it can't be had."""
         topics = self._context.topics
-        found = await topics.of(ref)
-        if found is not None and found.name in self._stale:
-            self._stale.discard(found.name)
-            await self._context.blocking(found.log.refresh)
-            found = await topics.of(ref)
-        if found is None and isinstance(ref, str) and is_table(ref):
+        topic = await topics.of(ref)
+        if topic is not None and topic.name in self._stale:
+            self._stale.discard(topic.name)
+            await self._context.blocking(topic.log.refresh)
+            topic = await topics.of(ref)
+        if topic is None and isinstance(ref, str) and is_table(ref):
             raise InvalidTopicError(f"'{ref}' is a table of tidelog's own, which no client appends to.")
-        return found or await topics.find(ref)
+        return topic or await topics.find(ref)
 
     def _pool(self, followed: BrokerTopic) -> TopicPool:
         topic_id, name = followed.topic_id, followed.name

@@ -119,7 +119,7 @@ class CertifiedPrincipals:
         if shown is None:
             return _ANONYMOUS
         name = subject_of(shown)
-        found = self._rules.principal(name)
-        if found == BROKER_PRINCIPAL:
+        principal = self._rules.principal(name)
+        if principal == BROKER_PRINCIPAL:
             raise NoPrincipalError(f"The certificate of {name!r} would make a client the brokers' own user.")
-        return found
+        return principal

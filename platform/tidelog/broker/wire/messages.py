@@ -67,14 +67,14 @@ def encode(key: ApiKey, version: int, answer: Answer) -> bytes:
 
 def errors_in(answer: Answer) -> Counter[int]:
     """{error code: how often} of an answer; 0 is for none. Source: Kafka's `AbstractResponse.errorCounts`."""
-    found: Counter[int] = Counter()
+    errors: Counter[int] = Counter()
     for name, value in answer.items():
         if name == "error_code":
-            found[int(value)] += 1
+            errors[int(value)] += 1
         elif isinstance(value, Sequence) and value and isinstance(value[0], Mapping):
-            for one in value:
-                found.update(errors_in(one))
-    return found
+            for element in value:
+                errors.update(errors_in(element))
+    return errors
 
 
 @cache
@@ -106,11 +106,11 @@ def _builder(key: ApiKey, schema: type[Entity]) -> Build:
     """A function that makes an entity of a mapping."""
     hints = typing.get_type_hints(schema)
     parts = [(f.name, _default(f, hints[f.name]), _convert(key, f, hints[f.name])) for f in fields(schema)]
-    known = _names(key)[schema.__name__]
+    names = _names(key)[schema.__name__]
 
     def build(values: Answer) -> Entity:
-        if not known.issuperset(values):
-            raise KeyError(f"{schema.__name__} of {key.name} has no field {sorted(set(values) - known)}")
+        if not names.issuperset(values):
+            raise KeyError(f"{schema.__name__} of {key.name} has no field {sorted(set(values) - names)}")
         given = {}
         for name, default, convert in parts:
             if name in values:
@@ -128,18 +128,18 @@ def _builder(key: ApiKey, schema: type[Entity]) -> Build:
 @cache
 def _names(key: ApiKey) -> Mapping[str, set[str]]:
     """{entity: the names of its fields in any offered version} of an API's answers."""
-    found: dict[str, set[str]] = {}
+    by_entity: dict[str, set[str]] = {}
 
     def add(schema: Any) -> None:
         hints = typing.get_type_hints(schema)
-        found.setdefault(schema.__name__, set()).update(hints_of.name for hints_of in fields(schema))
+        by_entity.setdefault(schema.__name__, set()).update(hints_of.name for hints_of in fields(schema))
         for f in fields(schema):
             if "kafka_type" not in f.metadata:
                 add(_nested(hints[f.name])[0])
 
     for version in range(OFFERED[key].first, OFFERED[key].last + 1):
         add(load_response_schema(key, version))
-    return found
+    return by_entity
 
 
 def _default(field: Field[Any], hint: Any) -> Any:

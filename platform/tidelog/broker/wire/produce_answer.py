@@ -90,35 +90,37 @@ def throttle_at(version: int, answer: bytes, endpoints: Sequence[Endpoint] = ())
     return len(answer) - behind - _INT32.size
 
 
-def _put_numbers(out: bytearray, version: int, one: ProducedPartition) -> None:
+def _put_numbers(out: bytearray, version: int, partition: ProducedPartition) -> None:
+    numbers = partition.index, partition.error_code, partition.base_offset
     if version >= _LOG_START_SINCE:
-        out += _PARTITION[2].pack(one.index, one.error_code, one.base_offset, one.append_ms, one.log_start_offset)
+        out += _PARTITION[2].pack(*numbers, partition.append_ms, partition.log_start_offset)
     elif version >= _APPEND_TIME_SINCE:
-        out += _PARTITION[1].pack(one.index, one.error_code, one.base_offset, one.append_ms)
+        out += _PARTITION[1].pack(*numbers, partition.append_ms)
     else:
-        out += _PARTITION[0].pack(one.index, one.error_code, one.base_offset)
+        out += _PARTITION[0].pack(*numbers)
 
 
-def _put_partition(out: bytearray, version: int, one: ProducedPartition) -> None:
-    _put_numbers(out, version, one)
+def _put_partition(out: bytearray, version: int, partition: ProducedPartition) -> None:
+    _put_numbers(out, version, partition)
     if version >= _RECORD_ERRORS_SINCE:
-        out += _INT32.pack(len(one.record_errors))
-        for index, why in one.record_errors:
+        out += _INT32.pack(len(partition.record_errors))
+        for index, why in partition.record_errors:
             out += _INT32.pack(index) + (_NONE if why is None else string(why))
-        out += _NONE if one.error_message is None else string(one.error_message)
+        out += _NONE if partition.error_message is None else string(partition.error_message)
 
 
-def _put_compact_partition(out: bytearray, version: int, one: ProducedPartition) -> None:
-    _put_numbers(out, version, one)
-    if not one.error_code and one.leader is None and not one.record_errors and one.error_message is None:
+def _put_compact_partition(out: bytearray, version: int, partition: ProducedPartition) -> None:
+    _put_numbers(out, version, partition)
+    has_errors = partition.error_code or partition.record_errors or partition.error_message is not None
+    if not has_errors and partition.leader is None:
         out += b"\1\0\0"  # no errors of records, no message, no tagged fields
         return
-    out += uvarint(len(one.record_errors) + 1)
-    for index, why in one.record_errors:
+    out += uvarint(len(partition.record_errors) + 1)
+    for index, why in partition.record_errors:
         out += _INT32.pack(index) + compact_string(why) + b"\0"
-    out += compact_string(one.error_message)
-    if version >= _LEADERS_SINCE and one.leader is not None:
-        out += bytes((1, 0, _LEADER.size + 1)) + _LEADER.pack(*one.leader) + b"\0"
+    out += compact_string(partition.error_message)
+    if version >= _LEADERS_SINCE and partition.leader is not None:
+        out += bytes((1, 0, _LEADER.size + 1)) + _LEADER.pack(*partition.leader) + b"\0"
     else:
         out.append(0)
 

@@ -128,11 +128,10 @@ def _weight(value: Any) -> int:
 
 
 def _tuples(schema: Any) -> Sequence[str]:
-    found = _TUPLES.get(schema)
-    if found is None:
-        names = [f.name for f in fields(schema) if "tuple[" in str(f.type)]
-        found = _TUPLES[schema] = names
-    return found
+    names = _TUPLES.get(schema)
+    if names is None:
+        names = _TUPLES[schema] = [f.name for f in fields(schema) if "tuple[" in str(f.type)]
+    return names
 
 
 _TUPLES: Final[dict[Any, Sequence[str]]] = {}
@@ -145,10 +144,10 @@ class _Element(dict[str, Any]):
 def _chained(lists: Sequence[Sequence[Any] | None], depth: int) -> Sequence[Any] | None:
     """The lists, one behind the other. What was sliced within an element is one element again."""
     whole: list[Any] = []
-    for one in lists:
-        if one is None:
+    for part in lists:
+        if part is None:
             return None
-        _append(whole, one, depth)
+        _append(whole, part, depth)
     return whole
 
 
@@ -163,10 +162,10 @@ def _append(whole: list[Any], more: Sequence[Any], depth: int) -> None:
     whole += more
 
 
-def _nested(one: Mapping[str, Any], other: Mapping[str, Any]) -> Sequence[str]:
+def _nested(element: Mapping[str, Any], other: Mapping[str, Any]) -> Sequence[str]:
     """The names of the lists in which two elements differ only; none where they differ in more."""
-    names = [name for name, value in one.items() if _is_list(value)]
-    same = one.keys() == other.keys() and all(one[name] == other[name] for name in one if name not in names)
+    names = [name for name, value in element.items() if _is_list(value)]
+    same = element.keys() == other.keys() and all(element[name] == other[name] for name in element if name not in names)
     return names if same else ()
 
 

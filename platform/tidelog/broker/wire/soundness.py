@@ -96,13 +96,13 @@ def _parts(schema: type[Entity]) -> tuple[int, Sequence[Step], int]:
     hints = typing.get_type_hints(schema)
     flexible = schema.__flexible__
     steps: list[Step] = []
-    known: dict[int, Step] = {}
+    tagged: dict[int, Step] = {}
     least = skipped = 0
     is_fixed = True
     for field in fields(schema):
         kind, is_array, nullable, inner = kind_of(field, hints[field.name])
         if "tag" in field.metadata:
-            known[field.metadata["tag"]] = _step(kind, inner, 0, flexible, nullable, is_array)[1]
+            tagged[field.metadata["tag"]] = _step(kind, inner, 0, flexible, nullable, is_array)[1]
         elif kind in _SIZES and not is_array:
             skipped += _SIZES[kind]
             least += _SIZES[kind]
@@ -113,7 +113,7 @@ def _parts(schema: type[Entity]) -> tuple[int, Sequence[Step], int]:
             skipped, is_fixed = 0, False
     fixed = skipped if is_fixed else -1
     if flexible:
-        steps.append(partial(_tags, skipped, known) if known else partial(_no_tags, skipped))
+        steps.append(partial(_tags, skipped, tagged) if tagged else partial(_no_tags, skipped))
         least += 1
     elif skipped:
         steps.append(partial(_skip, skipped))
@@ -282,7 +282,7 @@ def _no_tags(skip: int, data: memoryview, at: int, walk: Walk) -> int:
     return at + 1 if data[at] == 0 else _tags(0, {}, data, at, walk)
 
 
-def _tags(skip: int, known: dict[int, Step], data: memoryview, at: int, walk: Walk) -> int:
+def _tags(skip: int, tagged: dict[int, Step], data: memoryview, at: int, walk: Walk) -> int:
     """Tagged fields: those that are known are walked, the others cut out."""
     start = at = at + skip
     count, at = read_uvarint(data, at)
@@ -298,7 +298,7 @@ def _tags(skip: int, known: dict[int, Step], data: memoryview, at: int, walk: Wa
         if size > len(data) - at:
             raise UnsoundError(f"a tagged field claims {size} bytes where {max(0, len(data) - at)} are left")
         end = at + size
-        step = known.get(tag)
+        step = tagged.get(tag)
         if step is None:
             is_changed = True
         else:

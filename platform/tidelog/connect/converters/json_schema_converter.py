@@ -194,11 +194,12 @@ class JsonSchemaReader:
         properties, others = node.get("properties", {}), node.get("additionalProperties")
         if own == "map" or (not properties and isinstance(others, dict)):
             return map_of(STRING, self._read(others, root))
-        ordered = sorted(enumerate(properties.items()), key=lambda one: (_place(one[1][1], one[0]), one[0]))
+        numbered = enumerate(properties.items())
+        ordered = sorted(numbered, key=lambda entry: (_place(entry[1][1], entry[0]), entry[0]))
         required = node.get("required", ())
         fields = []
-        for _, (name, one) in ordered:
-            schema = self._read(one, root)
+        for _, (name, below) in ordered:
+            schema = self._read(below, root)
             optional = self._loose and name not in required
             fields.append(SchemaField(name, schema.as_optional() if optional else schema))
         return ConnectSchema(SchemaType.STRUCT, fields=tuple(fields))

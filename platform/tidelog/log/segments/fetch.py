@@ -138,11 +138,11 @@ def records_schema(typing: Typing | None, *, include_headers: bool = False, incl
 
     `columns` is a struct; of a topic that knows no schema of values (yet), it is null, and of Arrow's type of that.
     """
-    known = schema.RECORDS_WITH_HEADERS if include_headers else schema.RECORDS
+    fields = schema.RECORDS_WITH_HEADERS if include_headers else schema.RECORDS
     if not include_columns:
-        return known
+        return fields
     kind = None if typing is None else typing.columns
-    return known.append(pa.field(schema.COLUMNS, pa.null() if kind is None else kind))
+    return fields.append(pa.field(schema.COLUMNS, pa.null() if kind is None else kind))
 
 
 class _Output:
@@ -208,10 +208,10 @@ def find_latest(storage: Storage, folder: str, plan: FetchPlan) -> FoundRecord |
     """
     # What a segment's statistics say of a part of it is at most this.
     bounds = [s.stats.max_timestamp_ms if s.base_offset >= plan.start else None for s in plan.segments]
-    known = max((ms for ms in bounds if ms is not None), default=None)
+    latest_ms = max((ms for ms in bounds if ms is not None), default=None)
     latest: FoundRecord | None = None
     for segment, ms in zip(plan.segments, bounds, strict=True):
-        if ms is not None and (ms != known or (latest is not None and latest.timestamp_ms >= ms)):
+        if ms is not None and (ms != latest_ms or (latest is not None and latest.timestamp_ms >= ms)):
             continue
         for offsets, timestamps in _timestamps(storage, folder, plan, segment):
             all_ms = timestamps.to_numpy() // 1000

@@ -111,10 +111,10 @@ def segment_codec(storage: Storage, folder: str, segment: Segment) -> str | None
         with source, open_parquet(source, size=segment.size, sealed=True) as file:
             group = file.metadata.row_group(0)
             values = [group.column(at) for at in range(group.num_columns)]
-            found = next((one.compression for one in values if one.path_in_schema == "value"), "UNCOMPRESSED")
+            codec = next((column.compression for column in values if column.path_in_schema == "value"), "UNCOMPRESSED")
     except (ObjectNotFoundError, pa.ArrowException, OSError, ValueError):
         return None
-    return {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}.get(found, found.lower())
+    return {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}.get(codec, codec.lower())
 
 
 def _tiny(data: bytes, segment: Segment, wanted: tuple[str, ...], most: int, base: int) -> FewRecords | None:
@@ -181,16 +181,16 @@ def _decoded(
     file: pq.ParquetFile, group: _RowGroup, wanted: WantedColumns, read: pa.Schema, most: int, base: int
 ) -> Iterator[pa.RecordBatch]:
     """The row group in batches of at most `most` records. Positions that are known need no decoding."""
-    known = group.first is not None and len(read) > 1
+    is_counted = group.first is not None and len(read) > 1
     position = base + (group.first or 0)
-    columns = read.remove(0) if known else read
+    columns = read.remove(0) if is_counted else read
     for batch in _batches(file, group, columns.names, most):
-        found = wanted.cast(batch, columns)
-        if known:
-            arrays = [pa.array(np.arange(position, position + found.num_rows)), *found.columns]
-            position += found.num_rows
+        rows = wanted.cast(batch, columns)
+        if is_counted:
+            arrays = [pa.array(np.arange(position, position + rows.num_rows)), *rows.columns]
+            position += rows.num_rows
         else:
-            arrays = [pc.add(found.column(0), base), *found.columns[1:]]
+            arrays = [pc.add(rows.column(0), base), *rows.columns[1:]]
         yield pa.RecordBatch.from_arrays(arrays, schema=read)
 
 

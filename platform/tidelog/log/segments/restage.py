@@ -84,13 +84,13 @@ def _records(storage: Storage, folder: str, old: Staged, columns: pa.Schema) -> 
         ) from e
 
 
-def _as_known(found: pa.Table, columns: pa.Schema) -> pa.Table:
+def _as_known(table: pa.Table, columns: pa.Schema) -> pa.Table:
     """Raises KeyError for what every segment has, ValueError for what the table does not."""
-    plain = found.select(schema.SEGMENT.names).cast(schema.SEGMENT)
+    plain = table.select(schema.SEGMENT.names).cast(schema.SEGMENT)
     if columns is schema.SEGMENT:
         return plain
-    for name in found.schema.names[len(plain.schema) :]:
-        plain = plain.append_column(found.schema.field(name), found.column(name))
+    for name in table.schema.names[len(plain.schema) :]:
+        plain = plain.append_column(table.schema.field(name), table.column(name))
     return widened(plain, columns)
 
 

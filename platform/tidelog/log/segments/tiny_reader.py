@@ -57,10 +57,10 @@ def read_tiny(data: bytes, count: int, wanted: Sequence[str]) -> dict[str, Seque
     """
     at = len(data) - _CLOSING_BYTES - int.from_bytes(data[-_CLOSING_BYTES:][:4], "little")
     end = data[at:] if at > SEAL_BYTES else b""
-    found = _METADATA.fullmatch(end, 0, len(end) - _CLOSING_BYTES)
-    if found is None or data[at - SEAL_BYTES : at] != seal_of(end):
+    metadata = _METADATA.fullmatch(end, 0, len(end) - _CLOSING_BYTES)
+    if metadata is None or data[at - SEAL_BYTES : at] != seal_of(end):
         return None
-    file = _TinyFile(data, found.groups())
+    file = _TinyFile(data, metadata.groups())
     if file.count != count:
         return None
     try:
@@ -80,11 +80,11 @@ class _TinyFile:
     def page(self, column: int, header: re.Pattern[bytes]) -> bytes:
         """A column's one page, decompressed, once all that its header says is found to be right."""
         codec, size, stored, at = (integer_of(self.numbers[column + i]) for i in (0, 2, 3, 4))
-        found = header.match(self.data, at)
-        if found is None:
+        fields = header.match(self.data, at)
+        if fields is None:
             raise _NotTinyError
-        unpacked, packed, checksum, count = map(integer_of, found.groups())
-        begin = found.end()
+        unpacked, packed, checksum, count = map(integer_of, fields.groups())
+        begin = fields.end()
         content = self.data[begin : at + stored]
         right = (count, packed, unpacked) == (self.count, len(content), size - (begin - at))
         if not right or zlib.crc32(content) != checksum & 0xFFFFFFFF:
@@ -140,10 +140,10 @@ def _numbers(packed: bytes, count: int) -> list[int]:
     """Numbers of 64 bits that are kept as differences from one to the next above the least of them."""
     if count == 1:
         return [integer_of(packed[len(pages.BLOCKS) + 1 :])]
-    found = _DELTAS.match(packed)
-    if found is None:
+    deltas = _DELTAS.match(packed)
+    if deltas is None:
         raise ValueError("numbers are not kept as the page's header says")
-    number, least, at = integer_of(found[2]), integer_of(found[3]), found.end()
+    number, least, at = integer_of(deltas[2]), integer_of(deltas[3]), deltas.end()
     width = packed[at]  # of the first of a block's miniblocks: there are no numbers for a second one
     block = int.from_bytes(packed[at + pages.BLOCK // pages.MINIBLOCK :], "little")
     numbers = [number]
