@@ -252,10 +252,10 @@ class BrokerMembership:
         self._seen_s = looked_s
         self.me = self._state.of(self.me.registration) or replace(self.me, state=BrokerState.GONE)
         view = view_of(self._state, self._cluster_id, self.me)
-        now_s, known = self._lake.clock.elapsed_s(), self._state.brokers
+        now_s, brokers = self._lake.clock.elapsed_s(), self._state.brokers
         here = {node.id for node in view.nodes}
         left = {node.id: (node, now_s + LISTED_S) for node in self.view.nodes} | self._left
-        self._left = {n: one for n, one in left.items() if n in known and n not in here}
+        self._left = {n: one for n, one in left.items() if n in brokers and n not in here}
         view = replace(view, left=tuple(node for _, (node, _) in sorted(self._left.items())))
         if view != self.view:
             self.view = view

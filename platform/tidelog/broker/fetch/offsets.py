@@ -38,10 +38,10 @@ class Offsets:
         for topic in call.body.topics:
             asks_for_end = any(p.timestamp == LATEST for p in topic.partitions)
             look_up = RequestedTopic.fresh if asks_for_end else RequestedTopic.of
-            found = await look_up(self._context.topics, topic.name)
+            requested = await look_up(self._context.topics, topic.name)
             numbers = Counter(p.partition_index for p in topic.partitions)
             twice = {number for number, times in numbers.items() if times > 1}
-            partitions = [await self._listed(call.version, view, found, p, twice) for p in topic.partitions]
+            partitions = [await self._listed(call.version, view, requested, p, twice) for p in topic.partitions]
             topics.append({"name": topic.name, "partitions": partitions})
         return {"topics": topics}
 

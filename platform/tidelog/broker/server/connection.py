@@ -53,7 +53,6 @@ class Server(Protocol):
     """What a connection needs of its broker. `short`: the handlers that have a short way.
 
     `requests`, `answers`: what all connections hold of its memory.
-
     `scratch`: as `FrameReceiver` has it, of the broker's loop. `large`: where large requests have their turn.
 
     `login(listener, logged_in)`: how a client logs in there; None where it needn't.
@@ -145,7 +144,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if refused:
             self._server.lines.say("refused", self.peer, refused, logging.WARNING)
             self._transport.abort()
-        elif wait_s := self._server.throttling.connection(self.peer.host):
+        elif wait_s := self._counted_wait_s():
             self._keep_out(self._transport, wait_s)
         elif self._server.requests.is_full:
             self.wait_for_room()
@@ -276,6 +275,10 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._frames.bound(self._server.bounds.request_max_bytes)
 
     # --- quotas --------------------------------------------------------------------------------------------
+
+    def _counted_wait_s(self) -> float:
+        """Count the connection; for how long its address has to wait. What a TLS handshake has counted is not again."""
+        return self._server.throttling.connection(self.peer.host)
 
     def _keep_out(self, transport: asyncio.Transport, wait_s: float) -> None:
         """Read nothing of a client whose address opens connections too quickly, and close it in a while."""

@@ -227,9 +227,9 @@ def refused_units(
 
 def _by_unit(error: InvalidValueError, units: I64) -> dict[int, TidelogError]:
     """The units of values that are refused, each with its own."""
-    found = np.unique(units[list(error.rows)]).tolist()
-    ends = np.searchsorted(units, found, side="right").tolist()
+    refused = np.unique(units[list(error.rows)]).tolist()
+    ends = np.searchsorted(units, refused, side="right").tolist()
     return {
         unit: error.part(start, end)
-        for unit, start, end in zip(found, np.searchsorted(units, found).tolist(), ends, strict=True)
+        for unit, start, end in zip(refused, np.searchsorted(units, refused).tolist(), ends, strict=True)
     }
