@@ -112,13 +112,15 @@ class ClusterView:
 
     def _deal(self, topic: UUID, rack: str | None) -> Dealt:
         """A topic's partitions, dealt to the brokers of a rack; to all where none is in it."""
+        if rack is not None and all(node.rack != rack for node in self.nodes):
+            rack = None  # clients name what they like, and what is dealt is kept
         dealt = self._dealt.get((topic, rack))
         if dealt is None:
             if len(self._dealt) >= MOST_DEALT:
                 self._dealt.clear()
             serving = [node.id for node in self.nodes]
             near = serving if rack is None else [node.id for node in self.nodes if node.rack == rack]
-            dealt = Dealt(topic.bytes, self.known or serving, near or serving)
+            dealt = Dealt(topic.bytes, self.known or serving, near)
             self._dealt[topic, rack] = dealt
         return dealt
 

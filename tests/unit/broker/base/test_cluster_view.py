@@ -129,6 +129,12 @@ def test_endpoints_are_those_of_the_listener():
     assert view.endpoints(set(), "A") == []
 
 
+def test_racks_that_clients_make_up_are_kept_as_one():
+    racks = view((1, "a"), (2, "b"))
+    assert len({racks.leader(*PLACES[0], f"made-up-{number}").id for number in range(100)}) == 1
+    assert len(racks._dealt) == 1
+
+
 def test_what_clients_ask_for_takes_a_bounded_memory(monkeypatch):
     """Groups of one run each, topics that come and go: a view that never changes must not keep them all."""
     monkeypatch.setattr("tidelog.broker.base.cluster_view.MOST_RANKED", 100)
