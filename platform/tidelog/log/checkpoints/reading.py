@@ -108,7 +108,10 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> Ch
     for name in checkpoint.files:
         path = f"{folder}/{layout.LOG_FOLDER}/{name}"
         with _opened(storage, path, checkpoint.version) as file:
-            parts.append(_actions(read_kinds(file, _KINDS, _BATCH_ROWS)))
+            missing = set(_KINDS).difference(file.schema_arrow.names)
+            if missing:  # this is another kind of file
+                raise KeyError(min(missing))
+            parts.append(_actions(read_kinds(file, {kind: [kind] for kind in _KINDS}, _BATCH_ROWS)))
             own = MARK in (file.schema_arrow.metadata or {})
         if not own and is_foreign(storage, folder, checkpoint.version):
             raise ForeignEntryError(

@@ -76,26 +76,25 @@ def _storable(body: Mapping[str, Any], target: pa.StructType) -> dict[str, Any]:
     return values
 
 
-def read_kinds(file: pq.ParquetFile, kinds: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+def read_kinds(file: pq.ParquetFile, columns: Mapping[str, Sequence[str]], batch_rows: int) -> Iterator[pa.RecordBatch]:
     """A checkpoint's rows by row groups, with the columns of those kinds of action that a group has.
 
-    A group whose statistics say that a kind has no value there is read without it: most groups have one kind of four,
-    and a column of nulls takes as long to decode as one of numbers. Raises KeyError for a kind that the file lacks.
+    `columns`: those to read of each kind, by their paths. A group whose statistics say that a kind has no value there
+    is read without it: most groups have one kind of four, and a column of nulls takes as long to decode as one of
+    numbers.
     """
     metadata = file.metadata
-    leaves: dict[str, list[int]] = {kind: [] for kind in kinds}
+    leaves: dict[str, list[int]] = {kind: [] for kind in columns}
     for leaf in range(metadata.num_columns):
         kind = metadata.schema.column(leaf).path.partition(".")[0]
         if kind in leaves:
             leaves[kind].append(leaf)
-    missing = [kind for kind, places in leaves.items() if not places]
-    if missing:
-        raise KeyError(missing[0])
     for group in range(metadata.num_row_groups):
-        columns = metadata.row_group(group)
-        present = [kind for kind in kinds if not all(_is_null(columns.column(leaf)) for leaf in leaves[kind])]
+        chunks = metadata.row_group(group)
+        present = [kind for kind in columns if not all(_is_null(chunks.column(leaf)) for leaf in leaves[kind])]
         if present:
-            yield from file.iter_batches(batch_rows, row_groups=[group], columns=present)
+            wanted = [path for kind in present for path in columns[kind]]
+            yield from file.iter_batches(batch_rows, row_groups=[group], columns=wanted)
 
 
 def _is_null(column: pq.ColumnChunkMetaData) -> bool:
@@ -109,9 +108,9 @@ def read_rows(source: Any, kinds: Iterable[str], batch_rows: int) -> Iterator[tu
 
     Other engines' files may have further columns, which are left out, and lack some, which are null.
     """
-    leaves = [f"{kind}.{field.name}" for kind in kinds for field in SCHEMA.field(kind).type]
+    columns = {kind: [f"{kind}.{field.name}" for field in SCHEMA.field(kind).type] for kind in kinds}
     with open_parquet(source, size=None, sealed=False) as file:
-        for batch in file.iter_batches(batch_rows, columns=leaves):
+        for batch in read_kinds(file, columns, batch_rows):
             for kind in batch.schema.names:
                 array = batch.column(kind)
                 if array.null_count < len(array):
