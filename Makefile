@@ -16,7 +16,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-demo setup-demo-kafka demo demo-kafka test quick mutants durations lint typecheck typecheck-product typecheck-benchmarks docs dist reliability chaos fuzz seeds examples bench bench-soak bench-peers compat clean $(LAYERS:%=test-%)
+.PHONY: help setup setup-demo setup-demo-kafka demo demo-kafka test quick mutants durations lint typecheck typecheck-product typecheck-benchmarks docs dist reliability chaos fuzz seeds examples s3 bench bench-soak bench-peers compat clean $(LAYERS:%=test-%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -42,7 +42,7 @@ quick: setup ## style, types and unit tests: some minutes, for each save
 	@$(PYTEST) tests/tidy tests/unit --hypothesis-profile=quick $(PYTEST_ARGS)
 
 mutants: setup ## bugs planted into the product, each of which a simulation must find
-	@$(PYTEST) tests/simulation/test_planted_bugs.py $(PYTEST_ARGS)
+	@TIDELOG_MUTANTS=all $(PYTEST) tests/simulation/test_planted_bugs.py $(PYTEST_ARGS)
 
 durations: ## tests/durations.tsv, by which the lanes are filled, from the newest run
 	@PYTHONPATH=tests $(VENV)/python -m support.lanes
@@ -71,7 +71,7 @@ dist: setup ## wheel and sdist in dist/, tried in empty environments with and wi
 	@$(VENV)/python -m build --outdir dist .
 	@TIDELOG_DIST=$(CURDIR)/dist $(VENV)/pytest tests/contract/test_distributions.py tests/spark/test_distribution_spark.py $(PYTEST_ARGS)
 
-reliability: chaos fuzz seeds examples ## ten minutes of faults on real processes, a million strange requests and batches, more seeds and examples
+reliability: chaos fuzz seeds examples s3 ## ten minutes of faults on real processes, a million strange requests and batches, more seeds, examples and suites on S3
 
 chaos: setup
 	@$(VENV)/python tests/reliability/chaos.py $(RELIABILITY_ARGS)
@@ -85,6 +85,9 @@ seeds: setup
 
 examples: setup
 	@$(PYTEST) tests/unit tests/contract -m hypothesis --hypothesis-profile=night $(PYTEST_ARGS)
+
+s3: setup
+	@TIDELOG_S3=all $(PYTEST) tests/contract/s3 $(PYTEST_ARGS)
 
 bench: setup ## tidelog's own tables of docs/speed.md, measured here
 	@$(VENV)/python benchmarks/run.py $(BENCH_ARGS)

@@ -1,6 +1,6 @@
 """What happened in a run: what actors asked for and saw, and every byte that the log was given."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from sim_journal import Journal
@@ -54,7 +54,7 @@ class History(Journal):
     deleted_lives: set[str] = field(default_factory=set)
     # (topic id, partition, offset) that were reported to a reader as lost
     lost: set[tuple[str, int, int]] = field(default_factory=set)
-    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    counts: Counter[str] = field(default_factory=Counter)
 
     # --- the storage's observer ----------------------------------------------------------------------------
 
@@ -73,6 +73,7 @@ class History(Journal):
     def _entry(self, version: int, data: bytes) -> None:
         if version < len(self.entries):
             self.strays.append(version)
+            self.counts["stray"] += 1
             self.note(f"stray {version}")
         elif version > len(self.entries):
             self.violate(f"entry {version} is stored, but {len(self.entries)} never was")
@@ -100,6 +101,7 @@ class History(Journal):
     def power_lost(self) -> None:
         durable = max((v for v, data in enumerate(self.entries) if is_durable(data)), default=-1)
         self.power_losses.append(PowerLoss(self.scheduler.now, len(self.entries) - 1, durable))
+        self.counts["power lost"] += 1
         self.note("POWER LOST")
 
 

@@ -184,8 +184,7 @@ class _Director:
 
 
 def _counted(report: Report) -> dict[str, int]:
-    history = report.history
-    return {**history.counts, "entries": len(history.entries), "strays": len(history.strays)}
+    return {**report.history.counts, "entries": len(report.history.entries)}
 
 
 if __name__ == "__main__":

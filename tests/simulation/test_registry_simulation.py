@@ -8,4 +8,4 @@ from sim_suite import suite
 
 HAPPENS = ("registered", "deleted", "looked", "maintained", "frozen", "killed", "refused")
 
-globals().update(suite(run_registries, "registry_sim_run.py", 30, HAPPENS))
+globals().update(suite(run_registries, "registry_sim_run.py", 20, HAPPENS))

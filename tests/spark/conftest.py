@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from support.distributions import BUILT
 from support.spark_queries import FEW_RECORDS
 
 import tidelog
@@ -13,6 +14,8 @@ from tidelog.log.lake import Lake
 from tidelog.spark.class_archive import short_lived
 from tidelog.spark.python_processes import forking_python
 
+# `make dist` has built the distributions, and tries them with Spark, too.
+collect_ignore = [] if BUILT in os.environ else ["test_distribution_spark.py"]
 QUIET_AND_SMALL = {
     **FEW_RECORDS,
     "spark.sql.shuffle.partitions": "2",
