@@ -1,4 +1,4 @@
-"""Kafka's Connect, unmodified and exactly once, over a broker: its worker is killed and goes on at its offsets."""
+"""Kafka's Connect, unmodified and exactly once, over a broker; `make compat` kills its worker, too."""
 
 from pathlib import Path
 
@@ -15,4 +15,4 @@ def test_a_file_into_a_topic_into_a_file(tmp_path: Path) -> None:
     ready(CONNECT)
     quick = GroupSettings(initial_rebalance_delay_ms=0)
     with Lake(str(tmp_path / "lake")) as lake, running_broker(lake, groups=quick) as address:
-        files(address, tmp_path, 800, 1)
+        files(address, tmp_path, 400, 0)

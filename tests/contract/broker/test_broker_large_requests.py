@@ -19,7 +19,7 @@ from tidelog.broker.wire.messages import is_flexible
 from tidelog.broker.wire.slicing import DEPTHS, SLICE
 from tidelog.log.lake import Lake
 
-MANY = 6_000
+MANY = 3_000
 # A request that is gone through at once takes a few passes, and those of timers.
 FEW_PASSES = MANY // SLICE
 # Those that are decided as a whole, and that must come before them.

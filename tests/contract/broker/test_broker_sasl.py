@@ -79,13 +79,14 @@ def test_librdkafka_logs_in_and_takes_records_there_and_back(address: str, mecha
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_librdkafka_learns_of_a_wrong_password(address: str, mechanism: str) -> None:
-    heard = []
+    heard: list[KafkaError] = []
     admin = AdminClient(librdkafka(address, mechanism, "wrong", error_cb=heard.append))
-    with suppress(KafkaException):
-        admin.list_topics(timeout=5)
-    eventually(lambda: admin.poll(0.1) is not None and heard, "the refusal")
-    codes = {error.code() for error in heard}
-    assert KafkaError._AUTHENTICATION in codes
+
+    def is_refused() -> bool:
+        admin.poll(0.1)
+        return any(error.code() == KafkaError._AUTHENTICATION for error in heard)
+
+    eventually(is_refused, "the refusal")
     assert any("invalid credentials" in error.str() for error in heard)
 
 
@@ -133,8 +134,8 @@ def test_a_user_that_is_removed_does_not_come_in_again(lake: Lake, address: str)
         heard: list[KafkaError] = []
         admin = AdminClient({**config, "error_cb": heard.append})
         with suppress(KafkaException):
-            admin.list_topics(timeout=2)
-        admin.poll(0.5)
+            admin.list_topics(timeout=0.5)
+        admin.poll(0.1)
         return any(error.code() == KafkaError._AUTHENTICATION for error in heard)
 
     eventually(is_refused, "the user is unknown to the broker")
@@ -155,7 +156,7 @@ def test_a_session_of_librdkafka_goes_on_over_its_end(
         def has_logged_in_again() -> bool:
             producer.produce("t", b"x", partition=0)
             assert producer.flush(60) == 0
-            return len(logged_in) >= 6
+            return len(logged_in) >= 4
 
         eventually(has_logged_in_again, "log-ins of sessions that go on")
     assert "it did not log in again" not in caplog.text

@@ -1,4 +1,4 @@
-"""Logs on a real S3 server whose answers take long: 50 ms each, 200 ms those to puts. Nothing is repeated or lost."""
+"""Logs on a real S3 server whose answers take long: 20 ms each, 80 ms those to puts. Nothing is repeated or lost."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from support.logs import values
 from support.producers import Delivered, producer
 
 PARTITIONS = 2
-SLOW = {"": 0.05, "put": 0.2, "create": 0.2}
+SLOW = {"": 0.02, "put": 0.08, "create": 0.08}
 
 
 @pytest.fixture
