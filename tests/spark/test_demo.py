@@ -1,11 +1,15 @@
-"""The demo: whole, as a person runs it; then again on the same lake, with a wrong result."""
+"""The demo: whole, as a person runs it, and what it says to try."""
 
 import re
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-from support.demo_runs import FLIGHTS, commands_to_try, counts, shell, shown_with_one_average_off, whole_demo
+from support.demo_runs import FLIGHTS, commands_to_try, counts, shell, whole_demo
+
+
+@pytest.fixture(autouse=True)
+def _no_query_outlives_its_test() -> None:
+    """No query runs in this process."""
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +37,3 @@ def test_what_it_says_to_try_works(whole: tuple[Path, str]) -> None:
         done = shell(command, folder)
         assert done.returncode == 0, f"{command}: {done.stderr}"
     assert counts(folder / "demo-lake")["greetings"] == 1
-
-
-def test_another_run_starts_afresh_and_tells_a_wrong_result(
-    whole: tuple[Path, str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = shown_with_one_average_off(whole[0] / "demo-lake", monkeypatch)
-    assert (shown.count("✓"), shown.count("✗")) == (7, 2)

@@ -1,4 +1,4 @@
-"""The demo with a Kafka client: whole, as a person runs it; then again on the same lake, with a wrong result."""
+"""The demo with a Kafka client, as a person runs it but with fewer flights, and what it says to try."""
 
 import re
 import signal
@@ -7,22 +7,26 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-from support.demo_runs import FLIGHTS, commands_to_try, counts, shell, shown_with_one_average_off, whole_demo
+from support.demo_runs import commands_to_try, counts, shell, small_demo_with_kafka, some_flights
 
-from tidelog.cli.demo import kafka_steps
+
+@pytest.fixture(autouse=True)
+def _no_query_outlives_its_test() -> None:
+    """No query runs in this process."""
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    return whole_demo(tmp_path_factory.mktemp("demo"), "--kafka")
+    return small_demo_with_kafka(tmp_path_factory.mktemp("demo"))
 
 
 def test_the_whole_demo(whole: tuple[Path, str]) -> None:
     folder, shown = whole
     lake = folder / "demo-lake"
-    assert counts(lake)["flights"] == FLIGHTS
-    assert "336,776 records" in shown
+    flights = some_flights()
+    sent = flights.year.num_rows + flights.last_day.num_rows
+    assert counts(lake)["flights"] == sent
+    assert f"{sent:,} records" in shown
     assert (shown.count("✓"), shown.count("✗")) == (7, 0)
     log = (lake / "__demo/broker.log").read_text(encoding="utf-8")
     assert "Broker started" in log
@@ -54,11 +58,3 @@ def first_line(command: str, folder: Path) -> str:
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
-
-
-def test_another_run_starts_afresh_and_tells_a_wrong_result(
-    whole: tuple[Path, str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kafka_steps, "YEAR_S", 0.0)
-    shown = shown_with_one_average_off(whole[0] / "demo-lake", monkeypatch, kafka=True)
-    assert (shown.count("✓"), shown.count("✗")) == (5, 2)
