@@ -25,7 +25,7 @@ def suite(
     """The tests of a world, to be a test file's own: `globals().update(suite(...))`.
 
     `program` repeats a seed. `seeds`: how many `make test` runs. `happens`: what they can't do without, or they would
-    prove little; `rare`: what so many can't.
+    prove little; `rare`: what a larger number can't.
     """
     count = int(os.environ.get("TIDELOG_SIM_SEEDS", str(seeds)))
     reports: dict[int, Any] = {}

@@ -1,4 +1,4 @@
-"""Which suites of the unit layer run on S3 in `make test`: some of each kind; `make s3`, which sets TIDELOG_S3, runs all.
+"""Which suites of the unit layer `make test` runs on S3: some of each kind. `make s3`, which sets TIDELOG_S3, runs all.
 
 That each entrance reaches S3 is tested by test_s3_entrances.py, and what a log needs of a store by the storage's
 contract: a suite on S3 shows no more than that nothing else is relied on.
