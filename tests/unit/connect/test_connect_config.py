@@ -2,9 +2,26 @@
 
 import pytest
 
-from tidelog.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, validation_json
+from tidelog.connect.config.definition import ConfigDef, Importance, config_key, validation_json
 from tidelog.connect.config.validators import all_of, between, non_empty, one_of, pattern, read_by
-from tidelog.connect.config.values import ConfigKind, ConnectConfigError, Password, read_value, written_value
+from tidelog.connect.config.values import (
+    CLASS,
+    FILLED,
+    KINDS,
+    TEXT,
+    TEXTS,
+    ConfigKind,
+    ConnectConfigError,
+    Password,
+    as_written,
+    check_pattern,
+    read_as,
+    type_of,
+    written_value,
+)
+from tidelog.log.base.keys import REQUIRED
+from tidelog.log.base.typed_values import Checked, names
+from tidelog.log.config.key_type import int_of
 
 READ = [
     (ConfigKind.BOOLEAN, "TRUE", True),
@@ -30,6 +47,16 @@ REFUSED = [
     (ConfigKind.SHORT, "32768", "Not a number of type SHORT"),
     (ConfigKind.DOUBLE, "x", "Not a number of type DOUBLE"),
 ]
+# (kind, Kafka's type of it, a text that it takes, one that it refuses with the value that is shown, and why)
+KINDS_OF_TEXTS = [
+    (FILLED, "STRING", "x", "", "", "String must be non-empty"),
+    (as_written("GET", "Post"), "STRING", "pOST", "x", "x", "String must be one of: GET, Post"),
+    (read_as(int), "STRING", "007", "x", "x", r"invalid literal for int\(\) with base 10: 'x'"),
+    (read_as(int, FILLED), "STRING", "7", "", "", "String must be non-empty"),
+    (Checked(TEXT, check_pattern), "STRING", "a.*", "(", r"\(", "Invalid regular expression: .*"),
+    (Checked(CLASS, names("A").parse), "CLASS", "A", "a", "a", "String must be one of: A"),
+    (int_of(1), "INT", "1", "+00", "0", "Value must be at least 1"),
+]
 KEYS = (
     ConfigDef()
     .define("file", ConfigKind.STRING, REQUIRED, Importance.HIGH, "The file.", validator=non_empty, group="Files")
@@ -43,20 +70,58 @@ KEYS = (
 )
 
 
+def read_value(kind, text):
+    return ConfigDef().define("k", kind, None, Importance.LOW, "").parse({"k": text})["k"]
+
+
 @pytest.mark.parametrize(("kind", "text", "value"), READ)
 def test_texts_are_read_by_their_kinds(kind, text, value):
-    assert read_value("k", text, kind) == value
+    assert read_value(kind, text) == value
 
 
 @pytest.mark.parametrize(("kind", "text", "why"), REFUSED)
 def test_other_texts_are_refused_with_kafkas_sentence(kind, text, why):
     with pytest.raises(ConnectConfigError, match=rf"^Invalid value {text} for configuration k: {why}$"):
-        read_value("k", text, kind)
+        read_value(kind, text)
+
+
+@pytest.mark.parametrize(("kind", "type_", "taken", "refused", "shown", "why"), KINDS_OF_TEXTS)
+def test_kinds_of_texts_keep_what_they_take_and_say_what_they_refuse(kind, type_, taken, refused, shown, why):
+    assert type_of(kind) == type_
+    assert str(read_value(kind, f" {taken} ")) == taken
+    with pytest.raises(ConnectConfigError, match=rf"^Invalid value {shown} for configuration k: {why}$"):
+        read_value(kind, refused)
+
+
+def test_a_list_that_is_refused_is_shown_as_it_was_read():
+    filled = Checked(TEXTS, lambda texts: names("a").parse(texts and texts[-1]))
+    with pytest.raises(ConnectConfigError, match="Invalid value b for configuration k: String must be one of: a"):
+        read_value(filled, "a, b")
+
+
+def test_a_rule_that_says_all_itself_is_left_to_it():
+    def refuse(text):
+        raise ConnectConfigError(f"{text}, indeed")
+
+    with pytest.raises(ConnectConfigError, match=r"^x, indeed$"):
+        read_value(Checked(TEXT, refuse), "x")
+    with pytest.raises(ConnectConfigError, match=r"^Invalid value x for configuration k: x, indeed$"):
+        read_value(read_as(refuse), "x")
+
+
+def test_kinds_by_kafkas_types():
+    assert {kind: type_of(values) for kind, values in KINDS.items()} == {kind: kind for kind in ConfigKind}
+
+
+def test_a_validator_is_asked_of_the_default_too():
+    key = ConfigDef().define("k", ConfigKind.STRING, None, Importance.LOW, "", validator=one_of("a"))
+    with pytest.raises(ConnectConfigError, match="Invalid value None for configuration k: String must be one of: a"):
+        key.parse({})
 
 
 def test_a_long_value_is_shown_in_part():
     with pytest.raises(ConnectConfigError) as refused:
-        read_value("k", "x" * 100_000, ConfigKind.INT)
+        read_value(ConfigKind.INT, "x" * 100_000)
     assert len(str(refused.value)) < 400
 
 
@@ -149,6 +214,6 @@ def test_validators(check, value, why):
 
 
 def test_orders_within_a_group_count_up_unless_given():
-    keys = ConfigDef([ConfigKey(name, ConfigKind.INT, 1, Importance.LOW, "", group="g") for name in "abc"])
+    keys = ConfigDef([config_key(name, ConfigKind.INT, 1, Importance.LOW, "", group="g") for name in "abc"])
     assert [key.order for key in keys] == [1, 2, 3]
-    assert ConfigDef([ConfigKey("a", ConfigKind.INT, 1, Importance.LOW, "")])["a"].order == -1
+    assert ConfigDef([config_key("a", ConfigKind.INT, 1, Importance.LOW, "")])["a"].order == -1

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from tidelog.broker.base.cluster_view import BrokerNode
 from tidelog.broker.base.settings import BrokerSettings
-from tidelog.log.base.typed_values import MAX_INT, Flag, NameList, Number, Text, ValueKind, Whole
+from tidelog.log.base.typed_values import Text, ValueKind, Whole
 from tidelog.log.config.broker_keys import DESCRIBED
+from tidelog.log.config.key_type import kafka_type
 from tidelog.log.config.overrides import KeyDescription, KeyValue
 
 
@@ -31,14 +32,6 @@ _SOURCES: Final = {"topic": 1, "lake": 3, "broker": 4, "default": 5}
 NOT_BY_BROKERS: Final = "access.root"
 _TEXT: Final = Text()
 _NUMBER: Final = Whole(bits=32)
-
-
-def _type_of(kind: ValueKind[Any]) -> ConfigType:
-    if isinstance(kind, Whole):
-        is_int = (kind.high or 0) <= MAX_INT if kind.bits is None else kind.bits == 32
-        return ConfigType.INT if is_int else ConfigType.LONG
-    kinds = ((Flag, ConfigType.BOOLEAN), (Number, ConfigType.DOUBLE), (NameList, ConfigType.LIST))
-    return next((found for one, found in kinds if isinstance(kind, one)), ConfigType.STRING)
 
 
 def broker_keys(node: BrokerNode, settings: BrokerSettings, lake_uri: str) -> list[KeyDescription]:
@@ -85,6 +78,6 @@ def described_fields(key: KeyDescription, *, read_only: bool, synonyms: bool, do
     values = key.values if synonyms else ()
     return key_fields(key, read_only=read_only) | {
         "synonyms": [{"name": one.name, "value": one.text, "source": _SOURCES[one.source]} for one in values],
-        "config_type": _type_of(key.kind),
+        "config_type": ConfigType[kafka_type(key.kind)],
         "documentation": key.doc if documentation else None,
     }

@@ -5,16 +5,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from tidelog.connect.config.values import ConfigKind, ConnectConfigError, read_value, written_value
-
-
-class _Required:
-    def __repr__(self) -> str:
-        return "REQUIRED"
-
-
-# The default of a key that has none, so that it must be given.
-REQUIRED: Final = _Required()
+from tidelog.connect.config.values import KINDS, WORDS, ConfigKind, ConnectConfigError, type_of, written_value
+from tidelog.log.base.keys import REQUIRED, FieldKey, JudgedKey, KeyTable, KeyWords
+from tidelog.log.base.typed_values import ValueKind
 
 # Raises `ConnectConfigError` for a (name, value) that the key does not take.
 Validator = Callable[[str, Any], None]
@@ -40,18 +33,15 @@ class ConfigWidth(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigKey:
-    """One key.
+class ConfigKey(FieldKey):
+    """A key, and how Connect shows it.
 
     `default`: a value (not a text), `REQUIRED` where it must be given. `order`: its place in its group, -1 without one.
-    `visible`: whether it says anything, given all parsed values (Kafka's `Recommender.visible`).
+    `validator`: a rule of a connector of one's own, for its default too. `visible`: whether it says anything, given all
+    parsed values (Kafka's `Recommender.visible`).
     """
 
-    name: str
-    kind: ConfigKind
-    default: Any
-    importance: Importance
-    documentation: str
+    importance: Importance = Importance.MEDIUM
     group: str | None = None
     order: int = -1
     width: ConfigWidth = ConfigWidth.NONE
@@ -67,33 +57,57 @@ class ConfigKey:
         """Whether it must be given."""
         return self.default is REQUIRED
 
-    def read(self, given: Mapping[str, str | None]) -> Any:
-        """The key's value in a configuration, its default where it isn't given. Raises `ConnectConfigError`."""
-        if self.name in given:
-            value = read_value(self.name, given[self.name], self.kind)
-        elif self.required:
-            raise ConnectConfigError(f'Missing required configuration "{self.name}" which has no default value.')
-        else:
-            value = self.default
+    def checked(self, value: Any) -> Any:
+        """The value. Raises what the validator does."""
         if self.validator is not None:
             self.validator(self.name, value)
         return value
+
+    def absent(self) -> Any:
+        """The default. Raises `ConnectConfigError` for a key that must be given."""
+        if self.required:
+            raise ConnectConfigError(f'Missing required configuration "{self.name}" which has no default value.')
+        return self.checked(self.default)
 
     def as_json(self) -> dict[str, Any]:
         """The key as the REST API describes it (Connect's `ConfigKeyInfo`)."""
         return {
             "name": self.name,
-            "type": str(self.kind),
+            "type": str(type_of(self.kind)),
             "required": self.required,
             "default_value": None if self.required else written_value(self.default),
             "importance": str(self.importance),
-            "documentation": self.documentation,
+            "documentation": self.doc,
             "group": self.group,
             "width": str(self.width),
             "display_name": self.display_name or self.name,
             "dependents": list(self.dependents),
             "order": self.order,
         }
+
+
+def config_key(
+    name: str,
+    kind: ConfigKind | ValueKind[Any],
+    default: Any,
+    importance: Importance,
+    documentation: str,
+    group: str | None = None,
+    **others: Any,
+) -> ConfigKey:
+    """A key; `others` as of `ConfigKey`."""
+    values = KINDS[kind] if isinstance(kind, ConfigKind) else kind
+    return ConfigKey(name, values, documentation, default=default, importance=importance, group=group, **others)
+
+
+class _ConfigKeyWords(KeyWords[ConfigKey]):
+    """Kafka's sentences, and then the validator's."""
+
+    def value(self, name: str, key: ConfigKey, given: str | None) -> Any:
+        return key.checked(WORDS.value(name, key, given))
+
+
+_WORDS: Final = _ConfigKeyWords()
 
 
 @dataclass(slots=True)
@@ -118,7 +132,7 @@ class ConfigValue:
 
 
 class ConfigDef:
-    """Keys by their names, in the order in which they were defined."""
+    """Keys by their names, in the order in which they were defined; connectors of one's own declare theirs by it."""
 
     def __init__(self, keys: Iterable[ConfigKey] = ()) -> None:
         self._keys: dict[str, ConfigKey] = {}
@@ -128,14 +142,14 @@ class ConfigDef:
     def define(
         self,
         name: str,
-        kind: ConfigKind,
+        kind: ConfigKind | ValueKind[Any],
         default: Any,
         importance: Importance,
         documentation: str,
         **others: Any,
     ) -> Self:
         """Define a key; `others` as of `ConfigKey`. Returns the definition itself, for the next one."""
-        self.add(ConfigKey(name, kind, default, importance, documentation, **others))
+        self.add(config_key(name, kind, default, importance, documentation, **others))
         return self
 
     def add(self, key: ConfigKey) -> None:
@@ -164,28 +178,32 @@ class ConfigDef:
         """These keys, then others that it lacks."""
         return ConfigDef([*self, *(key for key in others if key.name not in self)])
 
+    @property
+    def _table(self) -> KeyTable[ConfigKey]:
+        return KeyTable(self._keys, _WORDS, absent=ConfigKey.absent)
+
     def parse(self, given: Mapping[str, str | None]) -> dict[str, Any]:
         """{key: value} of every defined key; keys that aren't defined are ignored. Raises `ConnectConfigError`."""
-        return {key.name: key.read(given) for key in self}
+        return self._table.read_all(given)
 
     def validate(self, given: Mapping[str, str | None]) -> list[ConfigValue]:
         """What is to say of each defined key, none left out: errors are collected, never raised."""
-        values: list[ConfigValue] = []
-        parsed: dict[str, Any] = {}
-        for key in self:
-            value = ConfigValue(key.name)
-            try:
-                value.value = parsed[key.name] = key.read(given)
-            except ConnectConfigError as error:
-                value.errors.append(str(error))
-                value.value = given.get(key.name) if key.kind is not ConfigKind.PASSWORD else None
-            values.append(value)
-        for key, value in zip(self, values, strict=True):
-            if key.recommender is not None:
-                value.recommended = list(key.recommender(key.name, parsed))
-            if key.visible is not None:
-                value.visible = key.visible(parsed)
-        return values
+        judged = list(self._table.judge(given, ConnectConfigError))
+        parsed = {one.key.name: one.value for one in judged if one.error is None}
+        return [_said(one, given, parsed) for one in judged]
+
+
+def _said(judged: JudgedKey[ConfigKey], given: Mapping[str, str | None], parsed: Mapping[str, Any]) -> ConfigValue:
+    """What is to say of a key. `parsed`: the values of all keys that have one."""
+    key, value = judged.key, ConfigValue(judged.key.name, judged.value)
+    if judged.error is not None:
+        value.errors.append(str(judged.error))
+        value.value = given.get(key.name) if type_of(key.kind) is not ConfigKind.PASSWORD else None
+    if key.recommender is not None:
+        value.recommended = list(key.recommender(key.name, parsed))
+    if key.visible is not None:
+        value.visible = key.visible(parsed)
+    return value
 
 
 def validation_json(name: str, definition: ConfigDef, values: Sequence[ConfigValue]) -> dict[str, Any]:

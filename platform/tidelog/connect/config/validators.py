@@ -1,38 +1,23 @@
-"""Rules for a key's value, by Kafka's names for them."""
+"""Rules of a connector of one's own for its keys' values, by Kafka's names for them: what `ConfigDef.define` takes."""
 
-import re
+import math
 from collections.abc import Callable
 from typing import Any
 
 from tidelog.connect.config.definition import Validator
-from tidelog.connect.config.values import ConnectConfigError, invalid_value
-from tidelog.log.base.typed_values import Problem
-from tidelog.log.config.key_type import KAFKA
+from tidelog.connect.config.values import PATTERN, invalid_value, parsed, read_as
+from tidelog.log.base.typed_values import Choice, Number, ValueKind
 
 
 def between(least: float | None = None, most: float | None = None) -> Validator:
     """A number from `least` to `most`, each inclusive, None for no bound (Kafka's `Range`); None passes."""
-
-    def check(name: str, value: Any) -> None:
-        if value is None:
-            return
-        if least is not None and value < least:
-            raise invalid_value(name, value, KAFKA[Problem.TOO_LOW].format(low=least))
-        if most is not None and value > most:
-            raise invalid_value(name, value, KAFKA[Problem.TOO_HIGH].format(high=most))
-
-    return check
+    return _unless_none(Number(-math.inf if least is None else least, math.inf if most is None else most))
 
 
 def one_of(*allowed: str, any_case: bool = False) -> Validator:
-    """One of some texts (Kafka's `ValidString`); None passes where None is one of them."""
-    accepted = {one.lower() if any_case else one for one in allowed}
-
-    def check(name: str, value: Any) -> None:
-        if (value.lower() if any_case and value is not None else value) not in accepted:
-            raise invalid_value(name, value, KAFKA[Problem.NO_NAME].format(names=", ".join(allowed)))
-
-    return check
+    """One of some texts (Kafka's `ValidString`)."""
+    kind = Choice(dict.fromkeys(allowed), any_case)
+    return lambda name, value: parsed(name, value, kind)
 
 
 def non_empty(name: str, value: Any) -> None:
@@ -43,10 +28,7 @@ def non_empty(name: str, value: Any) -> None:
 
 def pattern(name: str, value: Any) -> None:
     """A regular expression; None passes."""
-    try:
-        re.compile(value or "")
-    except re.error as error:
-        raise invalid_value(name, value, f"Invalid regular expression: {error}") from None
+    _unless_none(PATTERN)(name, value)
 
 
 def all_of(*validators: Validator) -> Validator:
@@ -61,13 +43,8 @@ def all_of(*validators: Validator) -> Validator:
 
 def read_by(read: Callable[[str], object]) -> Validator:
     """A text that a function takes: its `ValueError` or `ConnectConfigError` is the reason; None passes."""
+    return _unless_none(read_as(read))
 
-    def check(name: str, value: Any) -> None:
-        if value is None:
-            return
-        try:
-            read(value)
-        except (ValueError, ConnectConfigError) as error:
-            raise invalid_value(name, value, str(error)) from None
 
-    return check
+def _unless_none(kind: ValueKind[Any]) -> Validator:
+    return lambda name, value: None if value is None else parsed(name, value, kind)

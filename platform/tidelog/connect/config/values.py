@@ -1,13 +1,25 @@
-"""Kinds of values of a configuration: how each is read from its text and written back (Kafka's `ConfigDef.Type`)."""
+"""Kinds of values that Connect's keys have besides those of all keys, and Kafka's sentences for wrong ones."""
 
+import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
 from tidelog.connect.data.errors import ConnectError
 from tidelog.log.base.keys import FieldKey, KeyWords
-from tidelog.log.base.typed_values import Flag, Number, Whole, reason
-from tidelog.log.config.key_type import KAFKA
+from tidelog.log.base.typed_values import (
+    Checked,
+    Flag,
+    Number,
+    Text,
+    UnfitValueError,
+    ValueKind,
+    Whole,
+    WrongValueError,
+    names,
+    reason,
+)
+from tidelog.log.config.key_type import KAFKA, int_of, kafka_type, long_of
 
 
 class ConnectConfigError(ConnectError):
@@ -15,7 +27,7 @@ class ConnectConfigError(ConnectError):
 
 
 class ConfigKind(StrEnum):
-    """The kinds of values; CLASS is the name of a plugin."""
+    """Kafka's types of values (`ConfigDef.Type`); CLASS is the name of a plugin."""
 
     BOOLEAN = "BOOLEAN"
     STRING = "STRING"
@@ -46,49 +58,112 @@ class Password:
         return hash(self.text)
 
 
-def _list(text: str) -> list[str]:
-    return [one.strip() for one in text.split(",")] if text else []
+class SecretText:
+    """A password, with the spaces around it."""
+
+    allowed = "a text"
+
+    def parse(self, value: Any) -> Password:
+        """Take any text."""
+        return Password(str(value))
 
 
-_READERS: Final[Mapping[ConfigKind, Callable[[str], Any]]] = {
-    ConfigKind.BOOLEAN: Flag().parse,
-    ConfigKind.STRING: str,
-    ConfigKind.SHORT: Whole(bits=16).parse,
-    ConfigKind.INT: Whole(bits=32).parse,
-    ConfigKind.LONG: Whole(bits=64).parse,
-    ConfigKind.DOUBLE: Number().parse,
-    ConfigKind.LIST: _list,
-    ConfigKind.CLASS: str,
-    ConfigKind.PASSWORD: Password,
-}
+class TextList:
+    """Texts with commas between them, empty ones among them."""
+
+    allowed = "texts, with commas between them"
+
+    def parse(self, value: Any) -> list[str]:
+        """Take a text with all of them."""
+        return [part.strip() for part in value.split(",")] if value else []
 
 
-def read_value(name: str, text: str | None, kind: ConfigKind) -> Any:
-    """The value of a text: str, int, float, bool, list of str or `Password`; None of None.
-
-    Raises `ConnectConfigError` with Kafka's sentence.
-    """
-    if text is None:
-        return None
-    return _parsed(name, text if kind is ConfigKind.PASSWORD else text.strip(), _READERS[kind])
+class PluginName(Text):
+    """The name of a class."""
 
 
-def _parsed(name: str, text: str, parse: Callable[[str], Any]) -> Any:
+def _filled(text: str) -> None:
+    if not text:
+        raise ValueError("String must be non-empty")
+
+
+def check_pattern(text: str) -> None:
+    """Raise `UnfitValueError` for what is no regular expression."""
     try:
-        return parse(text)
-    except ValueError as error:
-        raise invalid_value(name, text, reason(error, KAFKA)) from None
+        re.compile(text)
+    except re.error as error:
+        raise UnfitValueError(text, f"Invalid regular expression: {error}") from None
+
+
+FLAG: Final = Flag()
+TEXT: Final = Text()
+FILLED: Final = Checked(TEXT, _filled)
+PATTERN: Final = Checked(TEXT, check_pattern)
+CLASS: Final = PluginName()
+SECRET: Final = SecretText()
+TEXTS: Final = TextList()
+KINDS: Final[Mapping[ConfigKind, ValueKind[Any]]] = {
+    ConfigKind.BOOLEAN: FLAG,
+    ConfigKind.STRING: TEXT,
+    ConfigKind.INT: int_of(),
+    ConfigKind.SHORT: Whole(bits=16),
+    ConfigKind.LONG: long_of(),
+    ConfigKind.DOUBLE: Number(),
+    ConfigKind.LIST: TEXTS,
+    ConfigKind.CLASS: CLASS,
+    ConfigKind.PASSWORD: SECRET,
+}
+_OWN: Final = ((SecretText, ConfigKind.PASSWORD), (TextList, ConfigKind.LIST), (PluginName, ConfigKind.CLASS))
+
+
+def as_written(*options: str) -> Checked[str]:
+    """One of a few names in any case, which stays as it is written."""
+    return Checked(TEXT, names(*options, any_case=True).parse)
+
+
+def read_as(read: Callable[[str], object], kind: ValueKind[str] = TEXT) -> Checked[str]:
+    """A text that a function takes, and which stays as it is; `ConnectConfigError` counts as its `ValueError`."""
+
+    def check(text: str) -> None:
+        try:
+            read(text)
+        except ConnectConfigError as error:
+            raise ValueError(str(error)) from None
+
+    return Checked(kind, check)
+
+
+def type_of(kind: ValueKind[Any]) -> ConfigKind:
+    """Kafka's type of a kind's values."""
+    if isinstance(kind, Checked):
+        return type_of(kind.kind)
+    own = next((known for of, known in _OWN if isinstance(kind, of)), None)
+    return own or ConfigKind[kafka_type(kind)]
 
 
 class _ConfigWords(KeyWords[FieldKey]):
-    """Kafka's sentences for keys that are fields."""
+    """Kafka's sentences. A value of None is as it is."""
 
-    def value(self, name: str, key: FieldKey, given: str) -> Any:
+    def value(self, name: str, key: FieldKey, given: str | None) -> Any:
         """As `KeyWords` has it. Raises `ConnectConfigError`."""
-        return _parsed(name, given.strip(), key.kind.parse)
+        if given is None:
+            return None
+        text = given if type_of(key.kind) is ConfigKind.PASSWORD else given.strip()
+        return parsed(name, text, key.kind)
 
 
 WORDS: Final = _ConfigWords()
+
+
+def parsed(name: str, value: Any, kind: ValueKind[Any]) -> Any:
+    """What a kind makes of a value. Raises `ConnectConfigError` with Kafka's sentence."""
+    try:
+        return kind.parse(value)
+    except ValueError as error:
+        shown = error.value if isinstance(error, UnfitValueError) else value
+        if isinstance(error, WrongValueError):
+            shown = error.facts.get("value", value)
+        raise invalid_value(name, shown, reason(error, KAFKA)) from None
 
 
 def written_value(value: Any) -> str | None:
@@ -96,7 +171,7 @@ def written_value(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return FLAG.text(value)
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     return str(value)

@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from tidelog.clients.schema_registry.client import SchemaRegistryClient
 from tidelog.clients.schema_registry.model import SchemaRegistryError
 from tidelog.connect.config.definition import ConfigDef, Importance
-from tidelog.connect.config.values import ConfigKind, ConnectConfigError
+from tidelog.connect.config.values import FLAG, SECRET, TEXT, ConfigKind, ConnectConfigError
 from tidelog.connect.data.errors import DataError, RetriableConnectError
 from tidelog.connect.data.packed import Parts, StructLayout
 from tidelog.connect.data.schema import (
@@ -96,13 +96,13 @@ def registry_keys() -> ConfigDef:
     """The keys of a registry, and of what is registered there."""
     return (
         ConfigDef()
-        .define("schema.registry.url", _TEXT, "", Importance.HIGH,
+        .define("schema.registry.url", TEXT, "", Importance.HIGH,
                 "The registry's addresses; empty for the registry in the worker's lake.")
-        .define("basic.auth.user.info", ConfigKind.PASSWORD, None, Importance.MEDIUM, "user:password of the registry.")
-        .define("auto.register.schemas", _BOOLEAN, True, Importance.MEDIUM, "Whether new schemas are registered.")
-        .define("use.latest.version", _BOOLEAN, False, Importance.LOW,
+        .define("basic.auth.user.info", SECRET, None, Importance.MEDIUM, "user:password of the registry.")
+        .define("auto.register.schemas", FLAG, True, Importance.MEDIUM, "Whether new schemas are registered.")
+        .define("use.latest.version", FLAG, False, Importance.LOW,
                 "Whether values are written by the newest version.")
-        .define("normalize.schemas", _BOOLEAN, False, Importance.MEDIUM, "Whether schemas are normalized first.")
+        .define("normalize.schemas", FLAG, False, Importance.MEDIUM, "Whether schemas are normalized first.")
     )  # fmt: skip
 
 

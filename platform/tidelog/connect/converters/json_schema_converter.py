@@ -16,8 +16,7 @@ from tidelog.clients.schema_registry.serdes import READER, WriterSchemas, config
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.connect.config.definition import Importance
-from tidelog.connect.config.validators import one_of
-from tidelog.connect.config.values import ConfigKind
+from tidelog.connect.config.values import FLAG, as_written
 from tidelog.connect.converters.base import (
     NOTHING,
     SchemaAndValue,
@@ -68,12 +67,11 @@ _NUMBERS: Final[Mapping[str, ConnectSchema]] = {
 # --- Connect to JSON Schema ----------------------------------------------------------------------------------
 JSON_SCHEMA_KEYS: Final = (
     registry_keys()
-    .define("decimal.format", ConfigKind.STRING, "BASE64", Importance.LOW,
-            "How decimals are written: BASE64 (their digits as bytes) or NUMERIC.",
-            validator=one_of("BASE64", "NUMERIC", any_case=True))
-    .define("json.fail.invalid.schema", ConfigKind.BOOLEAN, False, Importance.MEDIUM,
+    .define("decimal.format", as_written("BASE64", "NUMERIC"), "BASE64", Importance.LOW,
+            "How decimals are written: BASE64 (their digits as bytes) or NUMERIC.")
+    .define("json.fail.invalid.schema", FLAG, False, Importance.MEDIUM,
             "Whether values that don't fit their schema are refused.")
-    .define("use.optional.for.nonrequired", ConfigKind.BOOLEAN, False, Importance.MEDIUM,
+    .define("use.optional.for.nonrequired", FLAG, False, Importance.MEDIUM,
             "Whether properties that a schema does not require are optional.")
 )  # fmt: skip
 

@@ -14,7 +14,7 @@ from tidelog.clients.schema_registry.serdes import READER, WRITER, SchemaChooser
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.connect.config.definition import Importance
-from tidelog.connect.config.values import ConfigKind
+from tidelog.connect.config.values import FLAG
 from tidelog.connect.converters.base import (
     NOTHING,
     SchemaAndValue,
@@ -40,9 +40,9 @@ _SIGNED: Final = 1 << 63
 # --- to Protobuf ---------------------------------------------------------------------------------------------
 PROTOBUF_KEYS: Final = (
     registry_keys()
-    .define("optional.for.nullables", ConfigKind.BOOLEAN, False, Importance.MEDIUM,
+    .define("optional.for.nullables", FLAG, False, Importance.MEDIUM,
             "Whether optional fields are Protobuf's optional ones, so that null is not 0.")
-    .define("enhanced.protobuf.schema.support", ConfigKind.BOOLEAN, False, Importance.MEDIUM,
+    .define("enhanced.protobuf.schema.support", FLAG, False, Importance.MEDIUM,
             "Whether structs have the full names of messages, their package among it.")
 )  # fmt: skip
 # What has `confluent.Meta` among its descriptors.

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidelog.connect.config.definition import ConfigDef, Importance
-from tidelog.connect.config.validators import one_of
-from tidelog.connect.config.values import ConfigKind, ConnectConfigError
+from tidelog.connect.config.values import FLAG, TEXT, ConnectConfigError, as_written
 from tidelog.connect.converters.avro_converter import AVRO_KEYS, avro_converter
 from tidelog.connect.converters.base import Converter
 from tidelog.connect.converters.json_converter import JsonConverter
@@ -14,6 +13,7 @@ from tidelog.connect.converters.json_schema_converter import JSON_SCHEMA_KEYS, j
 from tidelog.connect.converters.plain import ByteArrayConverter, NumberConverter, SimpleHeaderConverter, StringConverter
 from tidelog.connect.converters.protobuf_converter import PROTOBUF_KEYS, protobuf_converter
 from tidelog.connect.data.schema import BOOLEAN, FLOAT32, FLOAT64, INT16, INT32, INT64, ConnectSchema
+from tidelog.log.config.key_type import int_of
 
 _KAFKA: Final = "org.apache.kafka.connect."
 # Configuration, whether it is of keys, and the lake (for registries that are in it) -> the converter.
@@ -64,18 +64,15 @@ def _numbers(name: str, kind: ConnectSchema) -> ConverterPlugin:
 
 _JSON_KEYS: Final = (
     ConfigDef()
-    .define("schemas.enable", ConfigKind.BOOLEAN, True, Importance.HIGH, "Whether the schema goes with each value.")
+    .define("schemas.enable", FLAG, True, Importance.HIGH, "Whether the schema goes with each value.")
     .define(
-        "decimal.format", ConfigKind.STRING, "BASE64", Importance.LOW,
+        "decimal.format", as_written("BASE64", "NUMERIC"), "BASE64", Importance.LOW,
         "How decimals are written: BASE64 (their digits as bytes) or NUMERIC.",
-        validator=one_of("BASE64", "NUMERIC", any_case=True),
     )
-    .define("replace.null.with.default", ConfigKind.BOOLEAN, True, Importance.LOW, "A null is its schema's default.")
-    .define("schemas.cache.size", ConfigKind.INT, 1000, Importance.HIGH, "How many schemas are kept; 1000 are.")
+    .define("replace.null.with.default", FLAG, True, Importance.LOW, "A null is its schema's default.")
+    .define("schemas.cache.size", int_of(), 1000, Importance.HIGH, "How many schemas are kept; 1000 are.")
 )  # fmt: skip
-_STRING_KEYS: Final = ConfigDef().define(
-    "converter.encoding", ConfigKind.STRING, "UTF-8", Importance.HIGH, "The encoding of texts."
-)
+_STRING_KEYS: Final = ConfigDef().define("converter.encoding", TEXT, "UTF-8", Importance.HIGH, "The encoding of texts.")
 CONVERTERS: Final = (
     ConverterPlugin((f"{_KAFKA}json.JsonConverter", "json"), _JSON_KEYS, _json),
     ConverterPlugin((f"{_KAFKA}storage.StringConverter", "string"), _STRING_KEYS, _string),

@@ -4,22 +4,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from tidelog.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance
-from tidelog.connect.config.validators import one_of
-from tidelog.connect.config.values import ConfigKind, ConnectConfigError
+from tidelog.connect.config.definition import ConfigDef, ConfigKey, Importance, config_key
+from tidelog.connect.config.values import CLASS, FLAG, TEXT, TEXTS, ConnectConfigError
 from tidelog.connect.transforms.base import R, Transformation
 from tidelog.connect.transforms.plugins import PREDICATES, TRANSFORMATIONS, PredicatePlugin, TransformPlugin
 from tidelog.connect.transforms.routing import RecordPredicate
-from tidelog.log.base.typed_values import listed
+from tidelog.log.base.keys import REQUIRED
+from tidelog.log.base.typed_values import Checked, listed, names
 
 P = TypeVar("P")
 _TRANSFORMS: Final = "Transforms"
 _PREDICATES: Final = "Predicates"
+_TRANSFORMATION: Final = Checked(CLASS, names(*TRANSFORMATIONS).parse)
+_PREDICATE: Final = Checked(CLASS, names(*PREDICATES).parse)
 CHAIN_KEYS: Final = (
-    ConfigKey("transforms", ConfigKind.LIST, [], Importance.LOW,
-              "Aliases of the transformations, in the order in which records go through them.", _TRANSFORMS),
-    ConfigKey("predicates", ConfigKind.LIST, [], Importance.LOW,
-              "Aliases of the predicates that transformations name.", _PREDICATES),
+    config_key("transforms", TEXTS, [], Importance.LOW,
+               "Aliases of the transformations, in the order in which records go through them.", _TRANSFORMS),
+    config_key("predicates", TEXTS, [], Importance.LOW,
+               "Aliases of the predicates that transformations name.", _PREDICATES),
 )  # fmt: skip
 
 
@@ -83,20 +85,20 @@ def chain_keys(config: Mapping[str, str]) -> list[ConfigKey]:
         prefix, group = f"transforms.{alias}.", f"{_TRANSFORMS}: {alias}"
         transformation = TRANSFORMATIONS.get((config.get(f"{prefix}type") or "").strip())
         keys += [
-            ConfigKey(f"{prefix}type", ConfigKind.CLASS, REQUIRED, Importance.HIGH,
-                      f"Class for the '{alias}' transformation.", group, validator=one_of(*TRANSFORMATIONS)),
-            ConfigKey(f"{prefix}predicate", ConfigKind.STRING, None, Importance.MEDIUM,
-                      "The alias of a predicate used to determine whether to apply this transformation.", group),
-            ConfigKey(f"{prefix}negate", ConfigKind.BOOLEAN, False, Importance.MEDIUM,
-                      "Whether the configured predicate should be negated.", group),
+            config_key(f"{prefix}type", _TRANSFORMATION, REQUIRED, Importance.HIGH,
+                       f"Class for the '{alias}' transformation.", group),
+            config_key(f"{prefix}predicate", TEXT, None, Importance.MEDIUM,
+                       "The alias of a predicate used to determine whether to apply this transformation.", group),
+            config_key(f"{prefix}negate", FLAG, False, Importance.MEDIUM,
+                       "Whether the configured predicate should be negated.", group),
         ]  # fmt: skip
         keys += _own_keys(transformation and transformation[0], prefix, group)
     for alias in _aliases(config, "predicates"):
         prefix, group = f"predicates.{alias}.", f"{_PREDICATES}: {alias}"
         plugin = PREDICATES.get((config.get(f"{prefix}type") or "").strip())
         keys.append(
-            ConfigKey(f"{prefix}type", ConfigKind.CLASS, REQUIRED, Importance.HIGH,
-                      f"Class for the '{alias}' predicate.", group, validator=one_of(*PREDICATES)),
+            config_key(f"{prefix}type", _PREDICATE, REQUIRED, Importance.HIGH,
+                       f"Class for the '{alias}' predicate.", group),
         )  # fmt: skip
         keys += _own_keys(plugin, prefix, group)
     return keys

@@ -1,12 +1,20 @@
 """Transformations and predicates by Connect's names: their configuration keys, and what makes each of its values."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
-from tidelog.connect.config.definition import REQUIRED, ConfigDef, Importance, Validator
-from tidelog.connect.config.validators import all_of, non_empty, one_of, read_by
-from tidelog.connect.config.values import ConfigKind, ConnectConfigError, invalid_value
+from tidelog.connect.config.definition import ConfigDef, Importance
+from tidelog.connect.config.values import (
+    FILLED,
+    FLAG,
+    TEXT,
+    TEXTS,
+    ConnectConfigError,
+    as_written,
+    invalid_value,
+    read_as,
+)
 from tidelog.connect.transforms.base import V1, V2, RecordSide, Transformation, path_steps
 from tidelog.connect.transforms.date_patterns import DatePattern
 from tidelog.connect.transforms.fields import ExtractField, Flatten, HoistField, InsertField, ReplaceField, ValueToKey
@@ -32,11 +40,13 @@ from tidelog.connect.transforms.routing import (
 )
 from tidelog.connect.transforms.timestamps import PRECISIONS, TARGETS, TimestampConverter
 from tidelog.connect.transforms.values import OUTPUTS, Cast, MaskField
+from tidelog.log.base.keys import REQUIRED
+from tidelog.log.base.typed_values import Checked, UnfitValueError, names
+from tidelog.log.config.key_type import int_of
 
 _PACKAGE: Final = "org.apache.kafka.connect.transforms."
 _DEBEZIUM: Final = "io.debezium.transforms."
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
-_TEXT, _LIST, _BOOLEAN, _INT = ConfigKind.STRING, ConfigKind.LIST, ConfigKind.BOOLEAN, ConfigKind.INT
 _REPLACE_NULL: Final = "replace.null.with.default"
 
 Values = Mapping[str, Any]
@@ -74,46 +84,10 @@ class PredicatePlugin:
     make: Callable[[Values], RecordPredicate]
 
 
-@dataclass
-class _Lines:
-    """A definition of keys, made line by line."""
-
-    definition: ConfigDef = field(default_factory=ConfigDef)
-
-    def key(
-        self,
-        name: str,
-        kind: ConfigKind,
-        default: Any,
-        importance: Importance,
-        text: str,
-        rule: Validator | None = None,
-    ) -> "_Lines":
-        self.definition.define(name, kind, default, importance, text, validator=rule)
-        return self
-
-    def replace_null(self) -> ConfigDef:
-        self.key(
-            _REPLACE_NULL, _BOOLEAN, True, _MEDIUM,
-            "Whether a field that is null becomes the default of its schema, where it has one.",
-        )  # fmt: skip
-        return self.definition
-
-
-def non_empty_list(name: str, value: Any) -> None:
+def _check_filled(texts: Sequence[str]) -> None:
     """A list with at least one entry (Kafka's `NonEmptyListValidator`)."""
-    if not value:
-        raise invalid_value(name, value, "Empty list")
-
-
-def _non_empty_text(name: str, value: Any) -> None:
-    if not value:
-        raise invalid_value(name, value or "", "String must be non-empty")
-
-
-def _given(name: str, value: Any) -> None:
-    if value is None:
-        raise invalid_value(name, value, "entry must be non null")
+    if not texts:
+        raise ValueError("Empty list")
 
 
 def _renames(mappings: Sequence[str]) -> dict[str, str]:
@@ -122,10 +96,6 @@ def _renames(mappings: Sequence[str]) -> dict[str, str]:
         if len(part) != 2 or not all(part):
             raise invalid_value("renames", ",".join(mappings), f"Invalid rename mapping: {mapping}")
     return {old: new for old, new in parts}  # noqa: C416
-
-
-def _check_renames(_: str, value: Any) -> None:
-    _renames(value)
 
 
 def _casts(spec: Sequence[str]) -> dict[str | None, Any]:
@@ -148,10 +118,6 @@ def _casts(spec: Sequence[str]) -> dict[str | None, Any]:
             "their spec"
         )
     return casts
-
-
-def _check_casts(_: str, value: Any) -> None:
-    _casts(value)
 
 
 _INSERTED: Final = ("topic", "partition", "offset", "timestamp", "static")
@@ -186,11 +152,11 @@ def _envelope_fields(texts: Sequence[str], prefix: str | None) -> list[EnvelopeF
     return [EnvelopeField.parsed(one, prefix or "") for one in texts]
 
 
-def _check_envelope_fields(name: str, value: Any) -> None:
+def _check_envelope_fields(texts: Sequence[str]) -> None:
     try:
-        _envelope_fields(value, "")
+        _envelope_fields(texts, "")
     except ValueError as error:
-        raise invalid_value(name, ",".join(value), str(error)) from None
+        raise UnfitValueError(",".join(texts), str(error)) from None
 
 
 def _new_record_state(_: RecordSide, values: Values) -> Transformation:
@@ -260,32 +226,39 @@ def _extract_field(side: RecordSide, values: Values) -> Transformation:
     return ExtractField(side, path, steps, replace_null=values[_REPLACE_NULL])
 
 
+_NAMES: Final = Checked(TEXTS, _check_filled)
+_FIELDS: Final = Checked(TEXTS, _check_envelope_fields)
+_NULLS: Final = (
+    _REPLACE_NULL, FLAG, True, _MEDIUM,
+    "Whether a field that is null becomes the default of its schema, where it has one.",
+)  # fmt: skip
 _OPTIONAL: Final = "Suffix with ! to make this a required field, or ? to keep it optional (the default)."
 _CLASSES: Final = (
     TransformPlugin(
         "Cast",
         "Cast fields, or the whole key or value, to a type. Binary values can be cast to string (base64) only.",
-        _Lines()
-        .key("spec", _LIST, REQUIRED, _HIGH, "field:type pairs, or one type for the whole value: int8, int16, int32, "
-             "int64, float32, float64, boolean, string.", _check_casts)
-        .replace_null(),
+        ConfigDef()
+        .define("spec", Checked(TEXTS, _casts), REQUIRED, _HIGH,
+                "field:type pairs, or one type for the whole value: int8, int16, int32, int64, float32, float64, "
+                "boolean, string.")
+        .define(*_NULLS),
         _cast,
     ),
     TransformPlugin(
         "DropHeaders",
         "Remove headers by their names.",
-        _Lines().key("headers", _LIST, REQUIRED, _HIGH, "The names of headers to remove.", non_empty_list).definition,
+        ConfigDef().define("headers", _NAMES, REQUIRED, _HIGH, "The names of headers to remove."),
         lambda _, values: DropHeaders(values["headers"]),
         sided=False,
     ),
     TransformPlugin(
         "ExtractField",
         "Replace the key or value by one of its fields; null stays null.",
-        _Lines()
-        .key("field", _TEXT, REQUIRED, _MEDIUM, "The field's name, or with field.syntax.version=V2 its path.")
-        .key("field.syntax.version", _TEXT, V1, _HIGH, "V1: a name. V2: a path, with steps between dots, and backticks "
-             "around steps that have dots.", one_of(V1, V2, any_case=True))
-        .replace_null(),
+        ConfigDef()
+        .define("field", TEXT, REQUIRED, _MEDIUM, "The field's name, or with field.syntax.version=V2 its path.")
+        .define("field.syntax.version", as_written(V1, V2), V1, _HIGH,
+                "V1: a name. V2: a path, with steps between dots, and backticks around steps that have dots.")
+        .define(*_NULLS),
         _extract_field,
     ),
     TransformPlugin("Filter", "Drop all records; a predicate says which it gets.", ConfigDef(),
@@ -293,30 +266,28 @@ _CLASSES: Final = (
     TransformPlugin(
         "Flatten",
         "Make one level of nested structs or maps; lists stay as they are.",
-        _Lines().key("delimiter", _TEXT, ".", _MEDIUM, "What joins the names of the levels.").definition,
+        ConfigDef().define("delimiter", TEXT, ".", _MEDIUM, "What joins the names of the levels."),
         lambda side, values: Flatten(side, values["delimiter"]),
     ),
     TransformPlugin(
         "ExtractNewRecordState",
         "Replace Debezium's envelope of a change by the row after it.",
-        _Lines()
-        .key("delete.tombstone.handling.mode", _TEXT, "", _MEDIUM,
-             f"What becomes of deletes and tombstones: {', '.join(MODES)}; tombstone unless given.",
-             one_of("", *MODES, any_case=True))
-        .key("drop.tombstones", _BOOLEAN, None, _LOW, "Older: whether tombstones are dropped, true unless given.")
-        .key("delete.handling.mode", _TEXT, "", _LOW, "Older: drop, rewrite or none, drop unless given.",
-             one_of("", "drop", "rewrite", "none", any_case=True))
-        .key("add.fields", _LIST, [], _LOW, "Fields of the envelope to add to the row, also as block.field:name.",
-             _check_envelope_fields)
-        .key("add.fields.prefix", _TEXT, "__", _LOW, "What their names begin with.")
-        .key("add.headers", _LIST, [], _LOW, "Fields of the envelope to add as headers.", _check_envelope_fields)
-        .key("add.headers.prefix", _TEXT, "__", _LOW, "What the headers' names begin with.")
-        .key("route.by.field", _TEXT, None, _LOW, "The row's field that names the topic.")
-        .key("drop.fields.header.name", _TEXT, None, _LOW, "The header that lists fields to leave out of the row.")
-        .key("drop.fields.from.key", _BOOLEAN, False, _LOW, "Whether they are left out of the key, too.")
-        .key("drop.fields.keep.schema.compatible", _BOOLEAN, True, _LOW,
+        ConfigDef()
+        .define("delete.tombstone.handling.mode", as_written("", *MODES), "", _MEDIUM,
+                f"What becomes of deletes and tombstones: {', '.join(MODES)}; tombstone unless given.")
+        .define("drop.tombstones", FLAG, None, _LOW, "Older: whether tombstones are dropped, true unless given.")
+        .define("delete.handling.mode", as_written("", "drop", "rewrite", "none"), "", _LOW,
+                "Older: drop, rewrite or none, drop unless given.")
+        .define("add.fields", _FIELDS, [], _LOW, "Fields of the envelope to add to the row, also as block.field:name.")
+        .define("add.fields.prefix", TEXT, "__", _LOW, "What their names begin with.")
+        .define("add.headers", _FIELDS, [], _LOW, "Fields of the envelope to add as headers.")
+        .define("add.headers.prefix", TEXT, "__", _LOW, "What the headers' names begin with.")
+        .define("route.by.field", TEXT, None, _LOW, "The row's field that names the topic.")
+        .define("drop.fields.header.name", TEXT, None, _LOW, "The header that lists fields to leave out of the row.")
+        .define("drop.fields.from.key", FLAG, False, _LOW, "Whether they are left out of the key, too.")
+        .define("drop.fields.keep.schema.compatible", FLAG, True, _LOW,
              "Whether only fields that are optional are left out.")
-        .replace_null(),
+        .define(*_NULLS),
         _new_record_state,
         sided=False,
         package=_DEBEZIUM,
@@ -324,107 +295,104 @@ _CLASSES: Final = (
     TransformPlugin(
         "HeaderFrom",
         "Move or copy fields of the key or value into headers.",
-        _Lines()
-        .key("fields", _LIST, REQUIRED, _HIGH, "The names of the fields.", non_empty_list)
-        .key("headers", _LIST, REQUIRED, _HIGH, "The names of the headers, in the fields' order.", non_empty_list)
-        .key("operation", _TEXT, REQUIRED, _HIGH, "move or copy.", one_of("move", "copy"))
-        .replace_null(),
+        ConfigDef()
+        .define("fields", _NAMES, REQUIRED, _HIGH, "The names of the fields.")
+        .define("headers", _NAMES, REQUIRED, _HIGH, "The names of the headers, in the fields' order.")
+        .define("operation", names("move", "copy"), REQUIRED, _HIGH, "move or copy.")
+        .define(*_NULLS),
         _header_from,
     ),
     TransformPlugin(
         "HoistField",
         "Wrap the key or value into a struct, or without schema into a map, with one field.",
-        _Lines().key("field", _TEXT, REQUIRED, _MEDIUM, "The name of the field.").definition,
+        ConfigDef().define("field", TEXT, REQUIRED, _MEDIUM, "The name of the field."),
         lambda side, values: HoistField(side, values["field"]),
     ),
     TransformPlugin(
         "InsertField",
         "Insert fields with the record's topic, partition, offset or timestamp, or a fixed text.",
-        _Lines()
-        .key("topic.field", _TEXT, None, _MEDIUM, f"The field for the topic. {_OPTIONAL}")
-        .key("partition.field", _TEXT, None, _MEDIUM, f"The field for the partition. {_OPTIONAL}")
-        .key("offset.field", _TEXT, None, _MEDIUM, f"The field for the offset, of sinks only. {_OPTIONAL}")
-        .key("timestamp.field", _TEXT, None, _MEDIUM, f"The field for the timestamp. {_OPTIONAL}")
-        .key("static.field", _TEXT, None, _MEDIUM, f"The field for static.value. {_OPTIONAL}")
-        .key("static.value", _TEXT, None, _MEDIUM, "The fixed text.")
-        .replace_null(),
+        ConfigDef()
+        .define("topic.field", TEXT, None, _MEDIUM, f"The field for the topic. {_OPTIONAL}")
+        .define("partition.field", TEXT, None, _MEDIUM, f"The field for the partition. {_OPTIONAL}")
+        .define("offset.field", TEXT, None, _MEDIUM, f"The field for the offset, of sinks only. {_OPTIONAL}")
+        .define("timestamp.field", TEXT, None, _MEDIUM, f"The field for the timestamp. {_OPTIONAL}")
+        .define("static.field", TEXT, None, _MEDIUM, f"The field for static.value. {_OPTIONAL}")
+        .define("static.value", TEXT, None, _MEDIUM, "The fixed text.")
+        .define(*_NULLS),
         _insert_field,
     ),
     TransformPlugin(
         "InsertHeader",
         "Append a header with a fixed value, of the narrowest type that the text is of.",
-        _Lines()
-        .key("header", _TEXT, REQUIRED, _HIGH, "The name of the header.", _given)
-        .key("value.literal", _TEXT, REQUIRED, _HIGH, "The value.", _given)
-        .definition,
+        ConfigDef()
+        .define("header", TEXT, REQUIRED, _HIGH, "The name of the header.")
+        .define("value.literal", TEXT, REQUIRED, _HIGH, "The value."),
         lambda _, values: InsertHeader(values["header"], *parsed_literal(values["value.literal"])),
         sided=False,
     ),
     TransformPlugin(
         "MaskField",
         "Mask fields with the null of their type (0, false, empty), or with a replacement.",
-        _Lines()
-        .key("fields", _LIST, REQUIRED, _HIGH, "The names of the fields.", non_empty_list)
-        .key("replacement", _TEXT, None, _LOW, "What numbers and texts become.", non_empty)
-        .replace_null(),
+        ConfigDef()
+        .define("fields", _NAMES, REQUIRED, _HIGH, "The names of the fields.")
+        .define("replacement", FILLED, None, _LOW, "What numbers and texts become.")
+        .define(*_NULLS),
         lambda side, values: MaskField(side, values["fields"], values["replacement"],
                                        replace_null=values[_REPLACE_NULL]),
     ),
     TransformPlugin(
         "RegexRouter",
         "Rename topics that an expression matches as a whole.",
-        _Lines()
-        .key("regex", _TEXT, REQUIRED, _HIGH, "The expression.", read_by(java_pattern))
-        .key("replacement", _TEXT, REQUIRED, _HIGH, "The replacement, with $1 for groups.")
-        .definition,
+        ConfigDef()
+        .define("regex", read_as(java_pattern), REQUIRED, _HIGH, "The expression.")
+        .define("replacement", TEXT, REQUIRED, _HIGH, "The replacement, with $1 for groups."),
         _regex_router,
         sided=False,
     ),
     TransformPlugin(
         "ReplaceField",
         "Leave out or rename fields.",
-        _Lines()
-        .key("exclude", _LIST, [], _MEDIUM, "Fields to leave out; wins over include.")
-        .key("include", _LIST, [], _MEDIUM, "The only fields to keep; all when empty.")
-        .key("renames", _LIST, [], _MEDIUM, "old:new pairs.", _check_renames)
-        .replace_null(),
+        ConfigDef()
+        .define("exclude", TEXTS, [], _MEDIUM, "Fields to leave out; wins over include.")
+        .define("include", TEXTS, [], _MEDIUM, "The only fields to keep; all when empty.")
+        .define("renames", Checked(TEXTS, _renames), [], _MEDIUM, "old:new pairs.")
+        .define(*_NULLS),
         lambda side, values: ReplaceField(side, values["exclude"], values["include"], _renames(values["renames"]),
                                           replace_null=values[_REPLACE_NULL]),
     ),
     TransformPlugin(
         "SetSchemaMetadata",
         "Set the name or version of the key's or value's schema.",
-        _Lines()
-        .key("schema.name", _TEXT, None, _HIGH, "The name to set.")
-        .key("schema.version", _INT, None, _HIGH, "The version to set.")
-        .replace_null(),
+        ConfigDef()
+        .define("schema.name", TEXT, None, _HIGH, "The name to set.")
+        .define("schema.version", int_of(), None, _HIGH, "The version to set.")
+        .define(*_NULLS),
         _set_schema_metadata,
     ),
     TransformPlugin(
         "TimestampConverter",
         "Convert timestamps between Unix numbers, texts, and Connect's Date, Time and Timestamp.",
-        _Lines()
-        .key("field", _TEXT, "", _HIGH, "The field with the timestamp, empty for the whole value.")
-        .key("target.type", _TEXT, REQUIRED, _HIGH, "string, unix, Date, Time or Timestamp.", one_of(*TARGETS))
-        .key("format", _TEXT, "", _MEDIUM, "A pattern of SimpleDateFormat, for texts.", read_by(DatePattern))
-        .key("unix.precision", _TEXT, "milliseconds", _LOW, "What Unix numbers count.", one_of(*PRECISIONS))
-        .replace_null(),
+        ConfigDef()
+        .define("field", TEXT, "", _HIGH, "The field with the timestamp, empty for the whole value.")
+        .define("target.type", names(*TARGETS), REQUIRED, _HIGH, "string, unix, Date, Time or Timestamp.")
+        .define("format", read_as(DatePattern), "", _MEDIUM, "A pattern of SimpleDateFormat, for texts.")
+        .define("unix.precision", names(*PRECISIONS), "milliseconds", _LOW, "What Unix numbers count.")
+        .define(*_NULLS),
         _timestamp_converter,
     ),
     TransformPlugin(
         "TimestampRouter",
         "Name topics by the record's topic and timestamp.",
-        _Lines()
-        .key("topic.format", _TEXT, "${topic}-${timestamp}", _HIGH, "The topic, with ${topic} and ${timestamp}.")
-        .key("timestamp.format", _TEXT, "yyyyMMdd", _HIGH, "A pattern of SimpleDateFormat.", read_by(DatePattern))
-        .definition,
+        ConfigDef()
+        .define("topic.format", TEXT, "${topic}-${timestamp}", _HIGH, "The topic, with ${topic} and ${timestamp}.")
+        .define("timestamp.format", read_as(DatePattern), "yyyyMMdd", _HIGH, "A pattern of SimpleDateFormat."),
         lambda _, values: TimestampRouter(values["topic.format"], DatePattern(values["timestamp.format"])),
         sided=False,
     ),
     TransformPlugin(
         "ValueToKey",
         "Replace the key by fields of the value.",
-        _Lines().key("fields", _LIST, REQUIRED, _HIGH, "The names of the fields.", non_empty_list).replace_null(),
+        ConfigDef().define("fields", _NAMES, REQUIRED, _HIGH, "The names of the fields.").define(*_NULLS),
         lambda _, values: ValueToKey(values["fields"], replace_null=values[_REPLACE_NULL]),
         sided=False,
     ),
@@ -433,15 +401,13 @@ _PREDICATES: Final = (
     PredicatePlugin(
         "TopicNameMatches",
         "Records of topics whose whole name an expression matches.",
-        _Lines()
-        .key("pattern", _TEXT, REQUIRED, _MEDIUM, "The expression.", all_of(_non_empty_text, read_by(java_pattern)))
-        .definition,
+        ConfigDef().define("pattern", read_as(java_pattern, FILLED), REQUIRED, _MEDIUM, "The expression."),
         lambda values: TopicNameMatches(java_pattern(values["pattern"])),
     ),
     PredicatePlugin(
         "HasHeaderKey",
         "Records with at least one header of a name.",
-        _Lines().key("name", _TEXT, REQUIRED, _MEDIUM, "The header's name.", _non_empty_text).definition,
+        ConfigDef().define("name", FILLED, REQUIRED, _MEDIUM, "The header's name."),
         lambda values: HasHeaderKey(values["name"]),
     ),
     PredicatePlugin("RecordIsTombstone", "Records whose value is null.", ConfigDef(), lambda _: RecordIsTombstone()),

@@ -4,7 +4,7 @@ What is wrong is said in the words of the system whose keys they are: Kafka, lib
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -12,6 +12,15 @@ from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.base.typed_values import Flag, ValueKind
 
 _METADATA: Final = "key"
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+# The default of a key that has none, so that it must be given.
+REQUIRED: Final = _Required()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +98,16 @@ def fields_of(settings: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     return {field: key.held(values[key.name]) for field, key in keys_of(settings).items() if key.name in values}
 
 
-class _Named(Protocol):
+class _Declared(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def default(self) -> Any: ...
 
-K = TypeVar("K", bound=_Named)
-K_contra = TypeVar("K_contra", bound=_Named, contravariant=True)
+
+K = TypeVar("K", bound=_Declared)
+K_contra = TypeVar("K_contra", bound=_Declared, contravariant=True)
 
 
 class KeyWords(Protocol[K_contra]):
@@ -121,14 +133,24 @@ class KeyWords(Protocol[K_contra]):
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedKey(Generic[K]):
+    """What a key has in a mapping: a value, or an error."""
+
+    key: K
+    value: Any = None
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class KeyTable(Generic[K]):
     """Keys by each of their names. `refusal`: why a name is refused, None for others; `beside`: names of no keys here
-    that an unknown one may mean."""
+    that an unknown one may mean; `absent`: the value of a key that is not given, or raises for one that must be."""
 
     names: Mapping[str, K]
     words: KeyWords[K]
     refusal: Callable[[Any], str | None] = lambda _: None
     beside: Iterable[str] = ()
+    absent: Callable[[K], Any] = lambda key: key.default
 
     def key(self, name: Any) -> K:
         """The key of a name. Raises the words' error for one that is refused or unknown."""
@@ -150,3 +172,18 @@ class KeyTable(Generic[K]):
     def read_known(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The same of those names that are keys here, in the keys' order; others are left alone."""
         return self.read((name, given[name]) for name in self.names if name in given)
+
+    def read_all(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """{key: value} of all keys, in their order; names that are no keys are left alone. Raises the words' errors."""
+        return {key.name: self._value(key, given) for key in self.names.values()}
+
+    def judge(self, given: Mapping[str, Any], errors: type[Exception]) -> Iterator[JudgedKey[K]]:
+        """All keys with their values, as `read_all` has them, and `errors` in place of those that are wrong."""
+        for key in self.names.values():
+            try:
+                yield JudgedKey(key, self._value(key, given))
+            except errors as error:
+                yield JudgedKey(key, error=error)
+
+    def _value(self, key: K, given: Mapping[str, Any]) -> Any:
+        return self.words.value(key.name, key, given[key.name]) if key.name in given else self.absent(key)

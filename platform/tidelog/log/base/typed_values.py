@@ -55,6 +55,14 @@ class WrongValueError(ValueError):
         return dialect[self.problem].format_map(self.facts) if self.problem in dialect else str(self)
 
 
+class UnfitValueError(ValueError):
+    """A value of its kind that a rule does not take. `value`: as it was parsed, or the part of it that is wrong."""
+
+    def __init__(self, value: Any, why: str) -> None:
+        super().__init__(why)
+        self.value = value
+
+
 class ValueKind(Protocol[T_co]):
     """A kind of values."""
 
@@ -117,6 +125,7 @@ class Whole(_Plain):
             raise WrongValueError(
                 problem if self.besides is None else Problem.NEITHER_IN_RANGE_NOR_BESIDES,
                 self,
+                value=number,
                 low=self.low,
                 high=self.high,
                 besides=self.besides,
@@ -188,7 +197,9 @@ class Choice(Generic[T]):
 
     def parse(self, value: Any) -> T:
         """Take one of the names."""
-        name = str(value).lower() if self.any_case else str(value)
+        name = str(value)
+        if self.any_case:
+            name = next((option for option in self.options if option.lower() == name.lower()), name)
         if name not in self.options:
             raise (
                 ValueError(self.others)
@@ -275,6 +286,30 @@ class ReadBy(Generic[T]):
 
     allowed: str
     parse: Callable[[Any], T]
+
+
+@dataclass(frozen=True)
+class Checked(Generic[T]):
+    """Values of another kind that a rule takes. `check` raises ValueError, or an error that says all itself."""
+
+    kind: ValueKind[T]
+    check: Callable[[T], object]
+
+    @property
+    def allowed(self) -> str:
+        """That of the kind."""
+        return self.kind.allowed
+
+    def parse(self, value: Any) -> T:
+        """Take what the kind and the rule take."""
+        parsed = self.kind.parse(value)
+        try:
+            self.check(parsed)
+        except (WrongValueError, UnfitValueError):
+            raise
+        except ValueError as error:
+            raise UnfitValueError(parsed, str(error)) from None
+        return parsed
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar, overload
 
 from tidelog.log.base.errors import InvalidConfigError
-from tidelog.log.base.typed_values import Dialect, Problem, TextKind, Whole, reason
+from tidelog.log.base.typed_values import (
+    MAX_INT,
+    Dialect,
+    Flag,
+    NameList,
+    Number,
+    Problem,
+    TextKind,
+    ValueKind,
+    Whole,
+    reason,
+)
 from tidelog.log.storage.addresses import why_wrong
 
 T = TypeVar("T")
@@ -32,6 +43,15 @@ def int_of(low: int | None = None, high: int | None = None, *, besides: int | No
 def long_of(low: int | None = None, high: int | None = None) -> Whole:
     """Return Kafka's type LONG in a range."""
     return Whole(low, high, 64)
+
+
+def kafka_type(kind: ValueKind[Any]) -> str:
+    """The name of Kafka's type of a kind's values (`ConfigDef.Type`): STRING for those that have none of their own."""
+    if isinstance(kind, Whole):
+        bits = kind.bits or (32 if (kind.high or 0) <= MAX_INT else 64)
+        return {16: "SHORT", 32: "INT"}.get(bits, "LONG")
+    types = ((Flag, "BOOLEAN"), (Number, "DOUBLE"), (NameList, "LIST"))
+    return next((name for of, name in types if isinstance(kind, of)), "STRING")
 
 
 class RootAddress:

@@ -295,9 +295,12 @@ def test_folder_source_needs_a_folder(tmp_path):
     with pytest.raises(ConnectConfigError, match="is no folder"):
         started_source(FolderSource, folder_config(tmp_path / "no"))
     errors = {
-        value.name: value.errors for value in FolderSource.validate({"input.path": "x", "topic": "t", "format": "xml"})
+        value.name: value.errors
+        for value in FolderSource.validate(
+            {"input.path": "x", "topic": "t", "format": "xml", "input.file.pattern": "*.log"}
+        )
     }
-    assert [name for name, found in errors.items() if found] == ["format"]
+    assert [name for name, found in errors.items() if found] == ["input.file.pattern", "format"]
 
 
 def test_folder_source_reads_more_files_than_it_holds_open(tmp_path, monkeypatch):

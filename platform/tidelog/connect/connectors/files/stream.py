@@ -12,15 +12,16 @@ from typing import Any, Final
 
 import orjson
 
-from tidelog.connect.config.definition import REQUIRED, ConfigDef, Importance
-from tidelog.connect.config.validators import non_empty
-from tidelog.connect.config.values import ConfigKind
+from tidelog.connect.config.definition import ConfigDef, Importance
+from tidelog.connect.config.values import FILLED
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.data.records import Partition, SinkRecord, SourceRecord
 from tidelog.connect.data.schema import STRING
 from tidelog.connect.spi.connectors import ExactlyOnceSupport, RawConfig, SinkConnector, SourceConnector, SourceOffsets
 from tidelog.connect.spi.sinks import SinkTask, SinkTaskContext
 from tidelog.connect.spi.sources import SourceTask, SourceTaskContext
+from tidelog.log.base.keys import REQUIRED
+from tidelog.log.config.key_type import int_of
 
 CHUNK_BYTES: Final = 1 << 20
 # \r alone ends a line too, as Java's readers have it; one at the end of what is read may be followed by \n.
@@ -31,13 +32,11 @@ _FILE: Final = "filename"
 _POSITION: Final = "position"
 _SOURCE_KEYS: Final = (
     ConfigDef()
-    .define("file", ConfigKind.STRING, REQUIRED, Importance.HIGH, "The file to read.", validator=non_empty)
-    .define("topic", ConfigKind.STRING, REQUIRED, Importance.HIGH, "The topic for its lines.", validator=non_empty)
-    .define("batch.size", ConfigKind.INT, 2000, Importance.LOW, "How many lines a poll gives at most.")
+    .define("file", FILLED, REQUIRED, Importance.HIGH, "The file to read.")
+    .define("topic", FILLED, REQUIRED, Importance.HIGH, "The topic for its lines.")
+    .define("batch.size", int_of(), 2000, Importance.LOW, "How many lines a poll gives at most.")
 )
-_SINK_KEYS: Final = ConfigDef().define(
-    "file", ConfigKind.STRING, REQUIRED, Importance.HIGH, "The file to append to.", validator=non_empty
-)
+_SINK_KEYS: Final = ConfigDef().define("file", FILLED, REQUIRED, Importance.HIGH, "The file to append to.")
 
 
 @dataclass(frozen=True)

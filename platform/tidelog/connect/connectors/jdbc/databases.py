@@ -8,10 +8,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine, make_url
 
-from tidelog.connect.config.definition import REQUIRED, ConfigDef, Importance
-from tidelog.connect.config.validators import all_of, between, non_empty, one_of, read_by
-from tidelog.connect.config.values import ConfigKind, ConnectConfigError
+from tidelog.connect.config.definition import ConfigDef, Importance
+from tidelog.connect.config.values import FILLED, SECRET, TEXT, ConnectConfigError, as_written, read_as
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
+from tidelog.log.base.keys import REQUIRED
+from tidelog.log.base.typed_values import names
+from tidelog.log.config.key_type import int_of
 
 # SQLAlchemy's names of the databases that JDBC addresses name.
 _DRIVERS: Final[Mapping[str, str]] = {
@@ -57,30 +59,29 @@ def with_connection_keys(definition: ConfigDef) -> ConfigDef:
     """Add the keys that source and sink have in common."""
     return (
         definition.define(
-            "connection.url", ConfigKind.STRING, REQUIRED, Importance.HIGH,
+            "connection.url", read_as(database_url, FILLED), REQUIRED, Importance.HIGH,
             "jdbc:postgresql://host:port/database, jdbc:sqlite:path, or an address of SQLAlchemy's.",
-            group="Database", validator=all_of(non_empty, read_by(database_url)),
+            group="Database",
         )
-        .define("connection.user", ConfigKind.STRING, None, Importance.HIGH, "The user.", group="Database")
-        .define("connection.password", ConfigKind.PASSWORD, None, Importance.HIGH, "The password.", group="Database")
+        .define("connection.user", TEXT, None, Importance.HIGH, "The user.", group="Database")
+        .define("connection.password", SECRET, None, Importance.HIGH, "The password.", group="Database")
         .define(
-            "connection.attempts", ConfigKind.INT, 3, Importance.LOW,
-            "How often a connection is tried before the worker waits.", group="Database", validator=between(1),
+            "connection.attempts", int_of(1), 3, Importance.LOW,
+            "How often a connection is tried before the worker waits.", group="Database",
         )
         .define(
-            "dialect.name", ConfigKind.STRING, "", Importance.LOW,
+            "dialect.name", names("", *_DIALECTS), "", Importance.LOW,
             "Which database it is, where connection.url doesn't say it: " + ", ".join(_DIALECTS) + ".",
-            group="Database", validator=one_of("", *_DIALECTS),
+            group="Database",
         )
         .define(
-            "db.timezone", ConfigKind.STRING, "UTC", Importance.MEDIUM,
+            "db.timezone", read_as(time_zone), "UTC", Importance.MEDIUM,
             "The time zone of columns with times that have none, such as Europe/Berlin.", group="Database",
-            validator=read_by(time_zone),
         )
         .define(
-            "quote.sql.identifiers", ConfigKind.STRING, "always", Importance.MEDIUM,
+            "quote.sql.identifiers", as_written("always", _NEVER), "always", Importance.MEDIUM,
             "Whether names of tables and columns are quoted: always, or never, so that case says nothing.",
-            group="Database", validator=one_of("always", _NEVER, any_case=True),
+            group="Database",
         )
     )  # fmt: skip
 

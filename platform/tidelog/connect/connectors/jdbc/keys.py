@@ -3,77 +3,74 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tidelog.connect.config.definition import REQUIRED, ConfigDef, ConfigValue, Importance
-from tidelog.connect.config.validators import between, non_empty, one_of
-from tidelog.connect.config.values import ConfigKind
+from tidelog.connect.config.definition import ConfigDef, ConfigValue, Importance
+from tidelog.connect.config.values import FILLED, FLAG, TEXT, TEXTS
 from tidelog.connect.connectors.jdbc.databases import with_connection_keys
 from tidelog.connect.connectors.jdbc.sql_types import NUMERIC_MAPPINGS
+from tidelog.log.base.keys import REQUIRED
+from tidelog.log.base.typed_values import names
+from tidelog.log.config.key_type import int_of, long_of
 
 MODES: Final = ("bulk", "timestamp", "incrementing", "timestamp+incrementing")
-_TEXT, _LIST, _INT, _LONG, _BOOLEAN = (
-    ConfigKind.STRING, ConfigKind.LIST, ConfigKind.INT, ConfigKind.LONG, ConfigKind.BOOLEAN,
-)  # fmt: skip
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 SOURCE_KEYS: Final = (
     with_connection_keys(ConfigDef())
-    .define("mode", _TEXT, REQUIRED, _HIGH, "bulk: whole tables at each poll. The others give what is new by columns.",
-            group="Mode", validator=one_of(*MODES))
-    .define("incrementing.column.name", _TEXT, "", _MEDIUM,
+    .define("mode", names(*MODES), REQUIRED, _HIGH,
+            "bulk: whole tables at each poll. The others give what is new by columns.", group="Mode")
+    .define("incrementing.column.name", TEXT, "", _MEDIUM,
             "The column whose values only grow; empty for the primary key's, of one whole number.", group="Mode")
-    .define("timestamp.column.name", _LIST, [], _MEDIUM,
+    .define("timestamp.column.name", TEXTS, [], _MEDIUM,
             "Columns with the time of the last change, the first that is not null counts.", group="Mode")
-    .define("timestamp.initial", _LONG, None, _LOW, "Where the first poll begins, in ms since 1970; -1 for now.",
+    .define("timestamp.initial", long_of(), None, _LOW, "Where the first poll begins, in ms since 1970; -1 for now.",
             group="Mode")
-    .define("validate.non.null", _BOOLEAN, True, _LOW,
+    .define("validate.non.null", FLAG, True, _LOW,
             "Whether the columns of the mode must be NOT NULL: rows with null in them are never given.", group="Mode")
-    .define("query", _TEXT, "", _MEDIUM, "A SELECT in place of tables; the mode's condition is put around it.",
+    .define("query", TEXT, "", _MEDIUM, "A SELECT in place of tables; the mode's condition is put around it.",
             group="Mode")
-    .define("table.whitelist", _LIST, [], _MEDIUM, "The tables to read, as table or schema.table.", group="Tables")
-    .define("table.include.list", _LIST, [], _MEDIUM, "The same under its newer name.", group="Tables")
-    .define("table.blacklist", _LIST, [], _MEDIUM, "The tables not to read; all others are.", group="Tables")
-    .define("table.exclude.list", _LIST, [], _MEDIUM, "The same under its newer name.", group="Tables")
-    .define("schema.pattern", _TEXT, None, _HIGH, "The database's schema to list tables of.", group="Tables")
-    .define("topic.prefix", _TEXT, REQUIRED, _HIGH, "What topics' names begin with; the whole name for a query.",
+    .define("table.whitelist", TEXTS, [], _MEDIUM, "The tables to read, as table or schema.table.", group="Tables")
+    .define("table.include.list", TEXTS, [], _MEDIUM, "The same under its newer name.", group="Tables")
+    .define("table.blacklist", TEXTS, [], _MEDIUM, "The tables not to read; all others are.", group="Tables")
+    .define("table.exclude.list", TEXTS, [], _MEDIUM, "The same under its newer name.", group="Tables")
+    .define("schema.pattern", TEXT, None, _HIGH, "The database's schema to list tables of.", group="Tables")
+    .define("topic.prefix", TEXT, REQUIRED, _HIGH, "What topics' names begin with; the whole name for a query.",
             group="Connector")
-    .define("poll.interval.ms", _INT, 5000, _HIGH, "How long after a poll the same table is polled again.",
-            group="Connector", validator=between(0))
-    .define("table.poll.interval.ms", _LONG, 60_000, _LOW,
-            "How often tables are listed, so that tasks read new ones, too.", group="Connector", validator=between(1))
-    .define("batch.max.rows", _INT, 100, _LOW, "How many rows are given at a time.", group="Connector",
-            validator=between(1))
-    .define("timestamp.delay.interval.ms", _LONG, 0, _HIGH,
+    .define("poll.interval.ms", int_of(0), 5000, _HIGH, "How long after a poll the same table is polled again.",
+            group="Connector")
+    .define("table.poll.interval.ms", long_of(1), 60_000, _LOW,
+            "How often tables are listed, so that tasks read new ones, too.", group="Connector")
+    .define("batch.max.rows", int_of(1), 100, _LOW, "How many rows are given at a time.", group="Connector")
+    .define("timestamp.delay.interval.ms", long_of(0), 0, _HIGH,
             "How old a change must be to be given, so that transactions with earlier times end before.",
-            group="Connector", validator=between(0))
-    .define("numeric.mapping", _TEXT, "none", _LOW, "How numeric columns of small precision are given: "
-                                                    "none (decimals), "
-            "precision_only (whole numbers), best_fit (whole numbers and doubles), best_fit_eager_double.",
-            group="Connector", validator=one_of(*NUMERIC_MAPPINGS))
+            group="Connector")
+    .define("numeric.mapping", names(*NUMERIC_MAPPINGS), "none", _LOW,
+            "How numeric columns of small precision are given: none (decimals), precision_only (whole numbers), "
+            "best_fit (whole numbers and doubles), best_fit_eager_double.",
+            group="Connector")
 )  # fmt: skip
 PK_MODES: Final = ("none", "kafka", "record_key", "record_value")
 SINK_KEYS: Final = (
     with_connection_keys(ConfigDef())
-    .define("insert.mode", _TEXT, "insert", _HIGH, "insert, upsert or update.", group="Writes",
-            validator=one_of("insert", "upsert", "update"))
-    .define("batch.size", _INT, 3000, _MEDIUM, "How many rows a statement has at most.", group="Writes",
-            validator=between(1))
-    .define("delete.enabled", _BOOLEAN, False, _MEDIUM, "Whether a null value deletes the row of its key; needs "
-            "pk.mode=record_key.", group="Writes")
-    .define("max.retries", _INT, 10, _MEDIUM, "How often a batch is tried again before the task fails.",
-            group="Writes", validator=between(0))
-    .define("retry.backoff.ms", _INT, 3000, _MEDIUM, "How long after a failure.", group="Writes",
-            validator=between(0))
-    .define("offsets.table.name", _TEXT, "tidelog_connect_offsets", _LOW, "The table for offsets, written in the rows' "
+    .define("insert.mode", names("insert", "upsert", "update"), "insert", _HIGH,
+            "insert, upsert or update.", group="Writes")
+    .define("batch.size", int_of(1), 3000, _MEDIUM, "How many rows a statement has at most.", group="Writes")
+    .define("delete.enabled", FLAG, False, _MEDIUM,
+            "Whether a null value deletes the row of its key; needs pk.mode=record_key.", group="Writes")
+    .define("max.retries", int_of(0), 10, _MEDIUM, "How often a batch is tried again before the task fails.",
+            group="Writes")
+    .define("retry.backoff.ms", int_of(0), 3000, _MEDIUM, "How long after a failure.", group="Writes")
+    .define("offsets.table.name", TEXT, "tidelog_connect_offsets", _LOW, "The table for offsets, written in the rows' "
             "transaction, so that every record is written once; empty for at least once.", group="Writes")
-    .define("table.name.format", _TEXT, "${topic}", _MEDIUM, "The table of a topic; schema.table where it has a dot.",
-            group="Mapping", validator=non_empty)
-    .define("pk.mode", _TEXT, "none", _HIGH, "What the primary key is: none, kafka (topic, partition, offset), "
-            "record_key or record_value.", group="Mapping", validator=one_of(*PK_MODES))
-    .define("pk.fields", _LIST, [], _MEDIUM, "The primary key's columns: names for kafka's three or for "
-                                             "a key that is no "
-            "struct, else fields, all of them when empty.", group="Mapping")
-    .define("fields.whitelist", _LIST, [], _MEDIUM, "The value's fields to write; all when empty.", group="Mapping")
-    .define("auto.create", _BOOLEAN, False, _MEDIUM, "Whether a missing table is created.", group="Tables")
-    .define("auto.evolve", _BOOLEAN, False, _MEDIUM, "Whether missing columns are added.", group="Tables")
+    .define("table.name.format", FILLED, "${topic}", _MEDIUM, "The table of a topic; schema.table where it has a dot.",
+            group="Mapping")
+    .define("pk.mode", names(*PK_MODES), "none", _HIGH,
+            "What the primary key is: none, kafka (topic, partition, offset), record_key or record_value.",
+            group="Mapping")
+    .define("pk.fields", TEXTS, [], _MEDIUM,
+            "The primary key's columns: names for kafka's three or for a key that is no struct, else fields, all of "
+            "them when empty.", group="Mapping")
+    .define("fields.whitelist", TEXTS, [], _MEDIUM, "The value's fields to write; all when empty.", group="Mapping")
+    .define("auto.create", FLAG, False, _MEDIUM, "Whether a missing table is created.", group="Tables")
+    .define("auto.evolve", FLAG, False, _MEDIUM, "Whether missing columns are added.", group="Tables")
 )  # fmt: skip
 
 

@@ -1,13 +1,12 @@
 """The connector's keys, by Debezium's names, and a task's settings."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from tidelog.connect.config.definition import REQUIRED, ConfigDef, ConfigValue, Importance
-from tidelog.connect.config.validators import between, non_empty, one_of
-from tidelog.connect.config.values import ConfigKind, ConnectConfigError, invalid_value
+from tidelog.connect.config.definition import ConfigDef, ConfigValue, Importance, config_key
+from tidelog.connect.config.values import FILLED, FLAG, SECRET, TEXT, TEXTS, ConnectConfigError
 from tidelog.connect.connectors.postgres.changes import RecordSettings
 from tidelog.connect.connectors.postgres.column_types import (
     BinaryHandling,
@@ -18,7 +17,9 @@ from tidelog.connect.connectors.postgres.column_types import (
 )
 from tidelog.connect.connectors.postgres.tables import Selection, any_matches
 from tidelog.connect.connectors.postgres.times import TimePrecision
-from tidelog.log.base.typed_values import listed
+from tidelog.log.base.keys import REQUIRED
+from tidelog.log.base.typed_values import Checked, UnfitValueError, ValueKind, listed, names
+from tidelog.log.config.key_type import int_of, long_of
 
 
 class SnapshotMode(StrEnum):
@@ -52,12 +53,11 @@ UNSUPPORTED: Final = (
 )  # fmt: skip
 
 
-def _patterns(name: str, value: Any) -> None:
-    """A list of regular expressions."""
+def _check_patterns(patterns: Sequence[str]) -> None:
     try:
-        any_matches(value or ())
+        any_matches(patterns)
     except Exception as error:
-        raise invalid_value(name, value, f"Invalid regular expression: {error}") from None
+        raise UnfitValueError(patterns, f"Invalid regular expression: {error}") from None
 
 
 def _keys_of(text: str | None) -> list[tuple[str, tuple[str, ...]]]:
@@ -69,26 +69,27 @@ def _keys_of(text: str | None) -> list[tuple[str, tuple[str, ...]]]:
     return keys
 
 
-def _key_columns(name: str, value: Any) -> None:
-    for pattern, columns in _keys_of(value):
+def _check_key_columns(text: str) -> None:
+    for pattern, columns in _keys_of(text):
         if not pattern or not all(columns):
-            raise invalid_value(name, value, "It takes schema.table:column,column, with semicolons between tables")
-        _patterns(name, [pattern])
+            raise ValueError("It takes schema.table:column,column, with semicolons between tables")
+        _check_patterns([pattern])
 
 
-def _slot_name(name: str, value: Any) -> None:
-    if not value or len(value) > 63 or not all(one in "abcdefghijklmnopqrstuvwxyz0123456789_" for one in value):
-        raise invalid_value(name, value, "A slot's name has 1 to 63 lower-case letters, digits and underscores")
+def _check_slot(name: str) -> None:
+    if not name or len(name) > 63 or not all(one in "abcdefghijklmnopqrstuvwxyz0123456789_" for one in name):
+        raise ValueError("A slot's name has 1 to 63 lower-case letters, digits and underscores")
 
 
-def _operations(name: str, value: Any) -> None:
-    for one in value:
-        if one not in ("c", "u", "d", "t", "none"):
-            raise invalid_value(name, value, "It takes c, u, d, t, or none")
+def _check_operations(operations: Sequence[str]) -> None:
+    if not {*operations} <= {"c", "u", "d", "t", "none"}:
+        raise ValueError("It takes c, u, d, t, or none")
 
 
-_Row = tuple[Any, ...]
-_TEXT, _WHOLE, _FLAG, _NAMES = ConfigKind.STRING, ConfigKind.LONG, ConfigKind.BOOLEAN, ConfigKind.LIST
+_Row = tuple[str, ValueKind[Any], Any, Importance, str]
+_SLOT: Final = Checked(TEXT, _check_slot)
+_OPERATIONS: Final = Checked(TEXTS, _check_operations)
+_PATTERNS: Final = Checked(TEXTS, _check_patterns)
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 _SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
@@ -96,95 +97,83 @@ _SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "veri
 def _postgres_rows() -> tuple[_Row, ...]:
     """The keys of the connection."""
     return (
-        (
-            "topic.prefix",
-            _TEXT,
-            REQUIRED,
-            _HIGH,
-            "What every topic's name begins with, and the name of the source.",
-            non_empty,
-        ),
-        ("database.hostname", _TEXT, REQUIRED, _HIGH, "The server's host.", non_empty),
-        ("database.port", ConfigKind.INT, 5432, _HIGH, "The server's port.", between(1, 65535)),
-        ("database.user", _TEXT, REQUIRED, _HIGH, "A user with REPLICATION, and SELECT on the tables.", non_empty),
-        ("database.password", ConfigKind.PASSWORD, None, _HIGH, "The user's password."),
-        ("database.dbname", _TEXT, REQUIRED, _HIGH, "The database.", non_empty),
-        ("database.sslmode", _TEXT, "prefer", _MEDIUM, "As libpq's sslmode.", one_of(*_SSL_MODES)),
-        ("database.sslrootcert", _TEXT, None, _MEDIUM, "The file of the certificates that the server's is checked by."),
-        ("database.sslcert", _TEXT, None, _MEDIUM, "The file of the client's certificate."),
-        ("database.sslkey", _TEXT, None, _MEDIUM, "The file of the client's private key."),
+        ("topic.prefix", FILLED, REQUIRED, _HIGH, "What every topic's name begins with, and the name of the source."),
+        ("database.hostname", FILLED, REQUIRED, _HIGH, "The server's host."),
+        ("database.port", int_of(1, 65535), 5432, _HIGH, "The server's port."),
+        ("database.user", FILLED, REQUIRED, _HIGH, "A user with REPLICATION, and SELECT on the tables."),
+        ("database.password", SECRET, None, _HIGH, "The user's password."),
+        ("database.dbname", FILLED, REQUIRED, _HIGH, "The database."),
+        ("database.sslmode", names(*_SSL_MODES), "prefer", _MEDIUM, "As libpq's sslmode."),
+        ("database.sslrootcert", TEXT, None, _MEDIUM, "The file of the certificates that the server's is checked by."),
+        ("database.sslcert", TEXT, None, _MEDIUM, "The file of the client's certificate."),
+        ("database.sslkey", TEXT, None, _MEDIUM, "The file of the client's private key."),
     )  # fmt: skip
 
 
 def _replication_rows() -> tuple[_Row, ...]:
     """The keys of the slot, the publication and the stream."""
     return (
-        ("plugin.name", _TEXT, "pgoutput", _MEDIUM, "The output plugin: pgoutput.", one_of("pgoutput")),
-        ("slot.name", _TEXT, "debezium", _MEDIUM, "The replication slot, made where it is not there.", _slot_name),
-        ("slot.drop.on.stop", _FLAG, False, _MEDIUM, "Whether the slot goes when the connector is deleted or stopped."),
-        ("slot.max.retries", _WHOLE, 6, _LOW, "How often a slot that is in use is asked for.", between(0)),
-        ("slot.retry.delay.ms", _WHOLE, 10_000, _LOW, "How long to wait between them.", between(1)),
-        ("slot.stream.params", _TEXT, None, _LOW, "Further parameters of the plugin: name=value;name=value."),
-        ("publication.name", _TEXT, "dbz_publication", _MEDIUM, "The publication.", non_empty),
+        ("plugin.name", names("pgoutput"), "pgoutput", _MEDIUM, "The output plugin: pgoutput."),
+        ("slot.name", _SLOT, "debezium", _MEDIUM, "The replication slot, made where it is not there."),
+        ("slot.drop.on.stop", FLAG, False, _MEDIUM, "Whether the slot goes when the connector is deleted or stopped."),
+        ("slot.max.retries", long_of(0), 6, _LOW, "How often a slot that is in use is asked for."),
+        ("slot.retry.delay.ms", long_of(1), 10_000, _LOW, "How long to wait between them."),
+        ("slot.stream.params", TEXT, None, _LOW, "Further parameters of the plugin: name=value;name=value."),
+        ("publication.name", FILLED, "dbz_publication", _MEDIUM, "The publication."),
         (
-            "publication.autocreate.mode", _TEXT, "all_tables", _MEDIUM,
-            "What the connector makes a publication for that is not there.", one_of(*PublicationMode),
+            "publication.autocreate.mode", names(*PublicationMode), "all_tables", _MEDIUM,
+            "What the connector makes a publication for that is not there.",
         ),
-        ("status.update.interval.ms", _WHOLE, 10_000, _LOW, "How often the server hears what is stored.", between(1)),
-        ("flush.lsn.source", _FLAG, True, _LOW, "Whether the slot moves on behind what is stored."),
-        ("heartbeat.interval.ms", _WHOLE, 0, _MEDIUM, "How often a heartbeat is written; 0: never.", between(0)),
-        ("heartbeat.action.query", _TEXT, None, _LOW, "A statement that the connector runs with each heartbeat."),
-        ("topic.heartbeat.prefix", _TEXT, "__debezium-heartbeat", _LOW, "What the heartbeats' topic begins with."),
-        ("errors.max.retries", _WHOLE, -1, _LOW, "How often a lost connection is made again; -1: always.", between(-1)),
-        ("retriable.restart.connector.wait.ms", _WHOLE, 10_000, _LOW, "How long to wait before that.", between(0)),
-        ("max.batch.size", _WHOLE, 2048, _MEDIUM, "How many messages one poll takes at most.", between(1)),
-        ("poll.interval.ms", _WHOLE, 500, _MEDIUM, "How long a poll waits for the first message.", between(1)),
+        ("status.update.interval.ms", long_of(1), 10_000, _LOW, "How often the server hears what is stored."),
+        ("flush.lsn.source", FLAG, True, _LOW, "Whether the slot moves on behind what is stored."),
+        ("heartbeat.interval.ms", long_of(0), 0, _MEDIUM, "How often a heartbeat is written; 0: never."),
+        ("heartbeat.action.query", TEXT, None, _LOW, "A statement that the connector runs with each heartbeat."),
+        ("topic.heartbeat.prefix", TEXT, "__debezium-heartbeat", _LOW, "What the heartbeats' topic begins with."),
+        ("errors.max.retries", long_of(-1), -1, _LOW, "How often a lost connection is made again; -1: always."),
+        ("retriable.restart.connector.wait.ms", long_of(0), 10_000, _LOW, "How long to wait before that."),
+        ("max.batch.size", long_of(1), 2048, _MEDIUM, "How many messages one poll takes at most."),
+        ("poll.interval.ms", long_of(1), 500, _MEDIUM, "How long a poll waits for the first message."),
     )  # fmt: skip
 
 
 def _event_rows() -> tuple[_Row, ...]:
     """The keys of what is read and what records hold."""
     return (
-        ("snapshot.mode", _TEXT, "initial", _MEDIUM, "When the tables' rows are read first.", one_of(*SnapshotMode)),
-        ("snapshot.fetch.size", _WHOLE, 10_240, _MEDIUM, "How many rows are read at once.", between(1)),
-        ("schema.include.list", _NAMES, [], _HIGH, "The schemas to read, regular expressions.", _patterns),
-        ("schema.exclude.list", _NAMES, [], _MEDIUM, "The schemas not to read.", _patterns),
-        ("table.include.list", _NAMES, [], _HIGH, "The tables to read, patterns of schema.table.", _patterns),
-        ("table.exclude.list", _NAMES, [], _MEDIUM, "The tables not to read.", _patterns),
-        ("column.include.list", _NAMES, [], _MEDIUM, "The columns to read, of schema.table.column.", _patterns),
-        ("column.exclude.list", _NAMES, [], _MEDIUM, "The columns not to read.", _patterns),
+        ("snapshot.mode", names(*SnapshotMode), "initial", _MEDIUM, "When the tables' rows are read first."),
+        ("snapshot.fetch.size", long_of(1), 10_240, _MEDIUM, "How many rows are read at once."),
+        ("schema.include.list", _PATTERNS, [], _HIGH, "The schemas to read, regular expressions."),
+        ("schema.exclude.list", _PATTERNS, [], _MEDIUM, "The schemas not to read."),
+        ("table.include.list", _PATTERNS, [], _HIGH, "The tables to read, patterns of schema.table."),
+        ("table.exclude.list", _PATTERNS, [], _MEDIUM, "The tables not to read."),
+        ("column.include.list", _PATTERNS, [], _MEDIUM, "The columns to read, of schema.table.column."),
+        ("column.exclude.list", _PATTERNS, [], _MEDIUM, "The columns not to read."),
         (
-            "message.key.columns", _TEXT, None, _MEDIUM,
-            "The columns that records are keyed by: schema.table:column,column;…, tables as patterns.", _key_columns,
+            "message.key.columns", Checked(TEXT, _check_key_columns), None, _MEDIUM,
+            "The columns that records are keyed by: schema.table:column,column;…, tables as patterns.",
         ),
-        ("message.prefix.include.list", _NAMES, [], _LOW, "The prefixes of logical messages to read.", _patterns),
-        ("message.prefix.exclude.list", _NAMES, [], _LOW, "The prefixes of logical messages not to read.", _patterns),
-        ("skipped.operations", _NAMES, ["t"], _LOW, "Operations that give no record: c, u, d, t, none.", _operations),
-        ("tombstones.on.delete", _FLAG, True, _MEDIUM, "Whether a record without a value follows a delete."),
-        ("provide.transaction.metadata", _FLAG, False, _LOW, "Whether transactions have records of their own."),
-        ("decimal.handling.mode", _TEXT, "precise", _MEDIUM, "What numeric becomes.", one_of(*DecimalHandling)),
-        ("time.precision.mode", _TEXT, "adaptive", _MEDIUM, "What dates and times become.", one_of(*TimePrecision)),
-        ("binary.handling.mode", _TEXT, "bytes", _LOW, "What bytea becomes.", one_of(*BinaryHandling)),
-        ("hstore.handling.mode", _TEXT, "json", _LOW, "What hstore becomes.", one_of(*HstoreHandling)),
-        ("interval.handling.mode", _TEXT, "numeric", _LOW, "What interval becomes.", one_of(*IntervalHandling)),
-        ("money.fraction.digits", ConfigKind.INT, 2, _LOW, "The digits of money's fraction.", between(0, 20)),
-        ("include.unknown.datatypes", _FLAG, False, _LOW, "Whether columns of other types are there, as bytes."),
+        ("message.prefix.include.list", _PATTERNS, [], _LOW, "The prefixes of logical messages to read."),
+        ("message.prefix.exclude.list", _PATTERNS, [], _LOW, "The prefixes of logical messages not to read."),
+        ("skipped.operations", _OPERATIONS, ["t"], _LOW, "Operations that give no record: c, u, d, t, none."),
+        ("tombstones.on.delete", FLAG, True, _MEDIUM, "Whether a record without a value follows a delete."),
+        ("provide.transaction.metadata", FLAG, False, _LOW, "Whether transactions have records of their own."),
+        ("decimal.handling.mode", names(*DecimalHandling), "precise", _MEDIUM, "What numeric becomes."),
+        ("time.precision.mode", names(*TimePrecision), "adaptive", _MEDIUM, "What dates and times become."),
+        ("binary.handling.mode", names(*BinaryHandling), "bytes", _LOW, "What bytea becomes."),
+        ("hstore.handling.mode", names(*HstoreHandling), "json", _LOW, "What hstore becomes."),
+        ("interval.handling.mode", names(*IntervalHandling), "numeric", _LOW, "What interval becomes."),
+        ("money.fraction.digits", int_of(0, 20), 2, _LOW, "The digits of money's fraction."),
+        ("include.unknown.datatypes", FLAG, False, _LOW, "Whether columns of other types are there, as bytes."),
         (
-            "unavailable.value.placeholder", _TEXT, "__debezium_unavailable_value", _LOW,
-            "What stands for a TOASTed value that an update left as it is.", non_empty,
+            "unavailable.value.placeholder", FILLED, "__debezium_unavailable_value", _LOW,
+            "What stands for a TOASTed value that an update left as it is.",
         ),
     )  # fmt: skip
 
 
 def config_def() -> ConfigDef:
     """The connector's keys."""
-    definition = ConfigDef()
     groups = (("Postgres", _postgres_rows()), ("Replication", _replication_rows()), ("Events", _event_rows()))
-    for group, rows in groups:
-        for name, kind, default, importance, documentation, *validator in rows:
-            checked = validator[0] if validator else None
-            definition.define(name, kind, default, importance, documentation, group=group, validator=checked)
-    return definition
+    return ConfigDef(config_key(*row, group) for group, rows in groups for row in rows)
 
 
 _EXCLUSIVE: Final = ("schema", "table", "column", "message.prefix")

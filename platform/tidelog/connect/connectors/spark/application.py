@@ -5,19 +5,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tidelog.connect.config.definition import REQUIRED, ConfigDef, Importance
-from tidelog.connect.config.validators import non_empty
-from tidelog.connect.config.values import ConfigKind
+from tidelog.connect.config.definition import ConfigDef, Importance
+from tidelog.connect.config.values import FILLED, TEXT
 from tidelog.connect.connectors.spark.submission import SparkTask, require_submitter, with_submission_keys
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.spi.connectors import RawConfig, SourceConnector
+from tidelog.log.base.keys import REQUIRED
 
 _VERSION: Final = "1.0"
 SPARK_KEYS: Final = with_submission_keys(
     ConfigDef()
-    .define("spark.application", ConfigKind.STRING, REQUIRED, Importance.HIGH,
-            "The program: a Python file or a jar, as spark-submit takes it.", validator=non_empty)
-    .define("spark.application.args", ConfigKind.STRING, "", Importance.HIGH,
+    .define("spark.application", FILLED, REQUIRED, Importance.HIGH,
+            "The program: a Python file or a jar, as spark-submit takes it.")
+    .define("spark.application.args", TEXT, "", Importance.HIGH,
             "Its arguments, separated by spaces, quoted as in a shell.")
 )  # fmt: skip
 

@@ -10,23 +10,21 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from tidelog.connect.config.definition import ConfigDef, Importance
-from tidelog.connect.config.validators import between
-from tidelog.connect.config.values import ConfigKind
+from tidelog.connect.config.values import TEXT
 from tidelog.connect.connectors.delta_changes import table_keys
 from tidelog.connect.connectors.spark.submission import SparkTask, require_submitter, with_submission_keys
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.spi.applications import ApplicationTaskContext
 from tidelog.connect.spi.connectors import RawConfig, SinkConnector
+from tidelog.log.config.key_type import long_of
 
 _VERSION: Final = "1.0"
 _PROGRAM: Final = Path(__file__).with_name("delta_program.py")
 SPARK_DELTA_KEYS: Final = with_submission_keys(
     table_keys()
-    .define("flush.size", ConfigKind.LONG, 1_000_000, Importance.MEDIUM, "How many records a commit has at most.",
-            validator=between(1))
-    .define("rotate.interval.ms", ConfigKind.LONG, 5_000, Importance.MEDIUM, "How long lies between two commits.",
-            validator=between(0))
-    .define("checkpoint.location", ConfigKind.STRING, "", Importance.MEDIUM,
+    .define("flush.size", long_of(1), 1_000_000, Importance.MEDIUM, "How many records a commit has at most.")
+    .define("rotate.interval.ms", long_of(0), 5_000, Importance.MEDIUM, "How long lies between two commits.")
+    .define("checkpoint.location", TEXT, "", Importance.MEDIUM,
             "The folder or address of the application's checkpoint; in the lake, below __connect, when empty.")
 )  # fmt: skip
 

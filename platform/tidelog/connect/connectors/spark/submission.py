@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from tidelog.connect.config.definition import ConfigDef, Importance
-from tidelog.connect.config.validators import between
-from tidelog.connect.config.values import ConfigKind
+from tidelog.connect.config.values import TEXT
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.runtime.worker_settings import SPARK_LIMIT, WorkerSettings
 from tidelog.connect.spi.applications import (
@@ -29,6 +28,7 @@ from tidelog.connect.spi.applications import (
 )
 from tidelog.log.base.backoff import BackoffRule
 from tidelog.log.base.clock import Clock, SystemClock
+from tidelog.log.config.key_type import int_of, long_of
 
 # After running this long, an application that fails has begun again rather than failed again.
 _STEADY_S: Final = 600.0
@@ -88,17 +88,16 @@ SLOTS: Final = SparkSlots()
 def with_submission_keys(definition: ConfigDef) -> ConfigDef:
     """Add how an application is submitted and supervised."""
     return (
-        definition.define("spark.submit", ConfigKind.STRING, _SUBMIT, Importance.MEDIUM, "The program that submits it.")
-        .define("spark.submit.args", ConfigKind.STRING, "", Importance.MEDIUM,
+        definition.define("spark.submit", TEXT, _SUBMIT, Importance.MEDIUM, "The program that submits it.")
+        .define("spark.submit.args", TEXT, "", Importance.MEDIUM,
                 "What goes before the application, such as --master; spark.conf.* keys become --conf.")
-        .define("restart.backoff.ms", ConfigKind.LONG, 1_000, Importance.LOW,
-                "How long after a failure the application is started again; doubled with each.", validator=between(0))
-        .define("restart.backoff.max.ms", ConfigKind.LONG, 300_000, Importance.LOW, "The longest wait.",
-                validator=between(0))
-        .define("max.restarts", ConfigKind.INT, 10, Importance.MEDIUM,
-                "After how many failures in a row the task fails; -1 for never.", validator=between(-1))
-        .define("stop.timeout.ms", ConfigKind.LONG, 30_000, Importance.LOW,
-                "How long a stopped application may take before it is killed.", validator=between(0))
+        .define("restart.backoff.ms", long_of(0), 1_000, Importance.LOW,
+                "How long after a failure the application is started again; doubled with each.")
+        .define("restart.backoff.max.ms", long_of(0), 300_000, Importance.LOW, "The longest wait.")
+        .define("max.restarts", int_of(-1), 10, Importance.MEDIUM,
+                "After how many failures in a row the task fails; -1 for never.")
+        .define("stop.timeout.ms", long_of(0), 30_000, Importance.LOW,
+                "How long a stopped application may take before it is killed.")
     )  # fmt: skip
 
 
