@@ -4,9 +4,12 @@
 """
 
 import os
+import tarfile
+import zipfile
 
 import pytest
-from support.distributions import BUILT, Environment, distributions
+from support.distributions import BUILT, Environment, distributions, said_by_the_reader
+from support.tools import require
 
 import tidelog
 
@@ -127,3 +130,18 @@ print(count > 10)
 def test_what_needs_a_registrys_packages_says_so(environment):
     told = " ".join(environment.run("tidelog", "--lake", "none", "schema", "list", code=1).split())
     assert "pip install 'tidelog[registry]'" in told
+
+
+def test_with_a_compiler_the_wheel_has_the_native_reader_and_the_sdist_its_sources(built, tmp_path):
+    require("gcc")
+    require("Python.h")
+    with zipfile.ZipFile(built["wheel"]) as archive:
+        names = archive.namelist()
+    native = [name for name in names if name.startswith("tidelog/broker/records/native.")]
+    assert [name for name in native if name.endswith((".so", ".pyd"))]
+    assert not built["wheel"].name.endswith("-any.whl")
+    assert said_by_the_reader(built["wheel"], tmp_path / "site") == ["[300] b'v' NativeRecords", "native code"]
+    with tarfile.open(built["sdist"]) as archive:
+        sources = {name.partition("/")[2] for name in archive.getnames()}
+    folder = "platform/tidelog/broker/records"
+    assert {"setup.py", f"{folder}/native.pyx", f"{folder}/crc32c.h"} <= sources

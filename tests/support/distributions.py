@@ -5,12 +5,29 @@ import runpy
 import shutil
 import subprocess
 import sys
+import zipfile
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # What `make dist` built; without it a test builds its own.
 BUILT = "TIDELOG_DIST"
+# What a wheel's reader of records is, and that it reads.
+_SAYS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from tidelog.broker.records import reader
+from tidelog.broker.records.batches import check, header_of
+from tidelog.broker.records.codec import record_codec
+from support.record_batches import built
+assert reader.__file__.startswith(sys.argv[1])
+records = [(7, b"k", b"v", [("h", b"1")])] * 300
+batch = built(records)
+check(header_of(batch), batch, topic="t", most_bytes=1 << 20)
+columns = record_codec().columns([batch])
+print(columns.counts, columns.table["value"][299], type(record_codec()).__name__)
+print(reader.READER)
+"""
 _LIMIT_S = 600
 _UV = Path(sys.executable).with_name("uv")
 
@@ -22,7 +39,9 @@ def distributions(folder: Path) -> dict[str, Path]:
     else:
         tree = folder / "tree"
         _copy_tree(tree)
-        _run([sys.executable, "-m", "build", "--outdir", str(folder), str(tree)])
+        told = _told_uv()
+        by = [] if told is None else ["--installer", "uv"]
+        _run([sys.executable, "-m", "build", *by, "--outdir", str(folder), str(tree)], **(told or {}))
     [wheel], [sdist] = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return {"wheel": wheel, "sdist": sdist}
 
@@ -35,6 +54,17 @@ def _copy_tree(to: Path) -> None:
         if source.is_symlink() or source.exists():
             copied.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, copied, follow_symlinks=False)
+
+
+def said_by_the_reader(wheel: Path, folder: Path) -> list[str]:
+    """What the product of a wheel says of its reader of records, with the packages of this environment."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    command = [sys.executable, "-c", _SAYS, str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 class Environment:

@@ -129,7 +129,7 @@ def _is_alone() -> bool:
 def _begin(wanted: dict[str, Any], streams: list[int], tests: socket.socket) -> None:
     """Settle, and tell the tests the pid, or the number of the error that is in the way."""
     try:
-        _settle(wanted, streams)
+        settle(wanted, streams)
     except OSError as e:
         tests.sendall(struct.pack(">i", -(e.errno or 1)))
         os._exit(127)
@@ -137,7 +137,7 @@ def _begin(wanted: dict[str, Any], streams: list[int], tests: socket.socket) -> 
     tests.close()
 
 
-def _settle(wanted: dict[str, Any], streams: list[int]) -> None:
+def settle(wanted: dict[str, Any], streams: list[int]) -> None:
     """Make a fork what a new process would be: its streams, signals, environment and folder."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)

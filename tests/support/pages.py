@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.forked_commands import forked_commands
 from support.nursery import run_forked
 
 from tidelog.cli.serving.configuration import given_by_file, settings_of
@@ -193,7 +194,9 @@ def tidelog_calls(shell: str) -> list[list[str]]:
 def run_page(page: str, folder: Path, environment: Mapping[str, str], instead: Mapping[str, str] | None = None) -> str:
     """Run a page in a process of its own, and what it printed. `instead`: texts of the page to replace."""
     program = [sys.executable, "-m", "support.pages", page, str(folder), json.dumps(instead or {})]
-    done = run_forked(program, cwd=clone(folder), env=with_support(environment), timeout=900)
+    made = clone(folder)
+    path = f"{made / '.venv/bin'}{os.pathsep}{environment['PATH']}"
+    done = run_forked(program, cwd=made, env={**with_support(environment), "PATH": path}, timeout=900)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -207,10 +210,15 @@ def with_support(environment: Mapping[str, str]) -> dict[str, str]:
 def clone(folder: Path) -> Path:
     """A folder that looks like a clone after `make setup`, and may be written to."""
     made = folder / "clone"
-    made.mkdir()
-    (made / ".venv").symlink_to(sys.prefix, target_is_directory=True)
-    for name in ("jobs", "docs"):
-        (made / name).symlink_to(ROOT / name, target_is_directory=True)
+    programs = made / ".venv/bin"
+    programs.mkdir(parents=True)
+    links = {
+        **{made / name: ROOT / name for name in ("jobs", "docs")},
+        **{made / ".venv" / own.name: own for own in Path(sys.prefix).iterdir() if own.name != "bin"},
+        **{programs / own.name: own for own in Path(sys.prefix, "bin").iterdir()},
+    }
+    for link, own in links.items():
+        link.symlink_to(own)
     return made
 
 
@@ -228,4 +236,7 @@ def run_blocks(page: str, folder: str, instead: Mapping[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    run_blocks(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))
+    called = Path(".venv/bin/tidelog")
+    called.unlink()
+    with forked_commands(called):
+        run_blocks(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))
