@@ -150,7 +150,7 @@ def test_the_keys_that_wait_for_maintenance_are_those_that_nothing_reads():
         if not source.module.startswith(
             ("tidelog.log.config.topics_and_lakes", "tidelog.retention", "tidelog.log.folds", "tidelog.console.")
         )
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Attribute)
     }
     keys = {

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pytest
 from tidy_prose import complaints, prose_of_page, prose_of_source
-from tidy_repository import python_sources, texts
+from tidy_repository import files, python_sources, texts
 from tidy_source import parse
 
 
@@ -14,24 +14,24 @@ def folder_of(path):
     return "/".join(path.split("/")[:-1][:depth])
 
 
-def prose_by_folder():
-    """(path, its prose) of every page and every Python file but the one with the bad snippets, by folder."""
-    found = defaultdict(list)
-    for path, text in texts().items():
-        if path.endswith(".md"):
-            found[folder_of(path)].append((path, prose_of_page(text)))
-    for source in python_sources():
-        if source.path != "tests/tidy/tidy_prose.py":
-            found[folder_of(source.path)].append((source.path, prose_of_source(source)))
+def paths_by_folder():
+    """Every page and every Python file but the one with the bad snippets, by folder."""
+    found = defaultdict(set)
+    for path in files():
+        if path.endswith((".md", ".py")) and path != "tests/tidy/tidy_prose.py":
+            found[folder_of(path)].add(path)
     return found
 
 
-PROSE = prose_by_folder()
+PATHS = paths_by_folder()
 
 
-@pytest.mark.parametrize("folder", sorted(PROSE))
+@pytest.mark.parametrize("folder", sorted(PATHS))
 def test_a_folder_names_its_actors(folder):
-    assert [f"{path}:{line}: {text}" for path, lines in PROSE[folder] for line, text in complaints(lines)] == []
+    paths = PATHS[folder]
+    prose = [(path, prose_of_page(text)) for path, text in texts().items() if path in paths and path.endswith(".md")]
+    prose += [(source.path, prose_of_source(source)) for source in python_sources() if source.path in paths]
+    assert [f"{path}:{line}: {text}" for path, lines in prose for line, text in complaints(lines)] == []
 
 
 @pytest.mark.parametrize(

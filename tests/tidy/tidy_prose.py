@@ -59,16 +59,23 @@ def prose_of_page(text: str) -> list[tuple[int, str]]:
 def prose_of_source(source: Source) -> list[tuple[int, str]]:
     """The lines of a Python file's docstrings and comments; and its other texts where it is installed."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = list(ast.walk(source.tree))
     docstrings = {
         id(node.body[0].value)  # type: ignore[attr-defined]
-        for node in nodes
+        for node in source.nodes
         if isinstance(node, documented) and ast.get_docstring(node, clean=False)
     }
     found: list[tuple[int, str]] = []
-    for node in nodes:
+    for node in source.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and (source.module or id(node) in docstrings):
             found += enumerate(node.value.splitlines(), node.lineno)
-    tokens = tokenize.generate_tokens(io.StringIO(source.text).readline)
-    found += [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]
+    found += _comments(source.text)
     return [(line, re.sub(r"`[^`]+`", " ", text)) for line, text in found]
+
+
+def _comments(text: str) -> list[tuple[int, str]]:
+    """The comments, where there is a complaint behind any `#`: to tokenize takes longer than all else here."""
+    behind = [(number, line.partition("#")[2]) for number, line in enumerate(text.splitlines(), 1) if "#" in line]
+    if not any(complaints(behind)):
+        return []
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]

@@ -96,7 +96,7 @@ def long_file(source: Source) -> str:
 
 
 def short_functions(source: Source) -> Complaints:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > MAX_FUNCTION_LINES:
@@ -108,7 +108,7 @@ def short_functions(source: Source) -> Complaints:
 
 def locals_have_nouns(source: Source) -> Complaints:
     """Locals and parameters whose names say nothing, and that live over several lines of a function."""
-    for function in ast.walk(source.tree):
+    for function in source.nodes:
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for name in VAGUE_NAMES:
                 uses = [*_uses(function, name)]
@@ -134,7 +134,7 @@ def _binds(use: ast.Name | ast.arg) -> bool:
 
 
 def kafka_codes_have_names(source: Source) -> Complaints:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         told: list[tuple[object, ast.expr]] = []
         if isinstance(node, ast.keyword):
             told = [(node.arg, node.value)]
@@ -158,7 +158,7 @@ def no_print_outside_the_cli(source: Source) -> Complaints:
 
 
 def no_builtin_hash(source: Source) -> Complaints:
-    methods = [node for node in ast.walk(source.tree) if isinstance(node, ast.FunctionDef) and node.name == "__hash__"]
+    methods = [node for node in source.nodes if isinstance(node, ast.FunctionDef) and node.name == "__hash__"]
     own = {line for node in methods for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
     for line in _builtin(source, "hash"):
         if line in own:  # a value's place in this process's dicts
@@ -195,7 +195,7 @@ def tests_wait_for_conditions(source: Source) -> Complaints:
         yields = name == "asyncio.sleep" and ast.unparse(call.args[0]) == "0"
         if name in ("time.sleep", "asyncio.sleep") and not yields and source.path not in SLEEPING_TESTS:
             yield call.lineno, f"{name}: wait for a condition with support.waiting, or say why in SLEEPING_TESTS"
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         idle = isinstance(node, ast.While) and all(isinstance(statement, ast.Pass) for statement in node.body)
         if idle and not any(isinstance(part, ast.Call) for part in ast.walk(node.test)):
             yield node.lineno, "a loop that does nothing waits for ever: wait with support.waiting"
@@ -265,7 +265,7 @@ def _assigned(node: ast.stmt) -> str:
 
 
 def _builtin(source: Source, name: str) -> Iterator[int]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             yield node.lineno
 

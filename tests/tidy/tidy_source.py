@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -13,6 +14,11 @@ class Source:
     module: str
     text: str
     tree: ast.Module
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the tree, which each rule goes through."""
+        return tuple(ast.walk(self.tree))
 
     @property
     def folder(self) -> str:
@@ -33,7 +39,7 @@ def imports(source: Source) -> Iterator[tuple[int, str]]:
 
     A relative import keeps its leading dots.
     """
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
@@ -47,7 +53,7 @@ def used_names(source: Source) -> Iterator[tuple[int, str]]:
     """Line and full dotted name of everything imported or looked up, with import aliases resolved."""
     yield from imports(source)
     origins = dict(_aliases(source))
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Attribute | ast.Name):
             first, _, rest = _dotted(node).partition(".")
             if first in origins:
@@ -57,7 +63,7 @@ def used_names(source: Source) -> Iterator[tuple[int, str]]:
 def calls(source: Source) -> Iterator[tuple[ast.Call, str]]:
     """Every call of something imported, with its full dotted name, import aliases resolved."""
     origins = dict(_aliases(source))
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call):
             first, _, rest = _dotted(node.func).partition(".")
             if first in origins:
@@ -65,7 +71,7 @@ def calls(source: Source) -> Iterator[tuple[ast.Call, str]]:
 
 
 def _aliases(source: Source) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield (alias.asname, alias.name) if alias.asname else (alias.name.partition(".")[0],) * 2
