@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import add, apply_all, created, end_txn, entry
 
@@ -124,7 +124,6 @@ def test_units_are_runs_of_small_neighbours_and_no_larger_than_a_segment(sizes: 
         assert all(2 * sizes[n] < 100 for n in unit)
 
 
-@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=6), min_size=20, max_size=40))
 def test_a_topic_that_is_fed_and_merged_for_ever_is_written_a_few_times(runs: list[list[int]]) -> None:
     sizes: list[int] = []

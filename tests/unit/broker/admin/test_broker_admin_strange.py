@@ -7,7 +7,7 @@ from types import NoneType
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_request_schema
 from support.broker_requests import Requests
@@ -86,7 +86,6 @@ def test_whatever_is_asked_gets_an_answer(key, version):
     lake.create_topic("u", config={"cleanup.policy": "compact"})
     with Requests(lake) as requests:
 
-        @settings(max_examples=30)
         @given(body=bodies(load_request_schema(key, version)))
         def asked(body):
             requests.ask(key, version, body)

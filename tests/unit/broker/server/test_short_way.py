@@ -4,7 +4,7 @@ import asyncio
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.broker_connections import Client, Handler, connections, request, settle
 from support.logs import CountingIds, memory_lake
@@ -252,7 +252,6 @@ async def answers(seed, *, short):
         await broker.close()
 
 
-@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32))
 def test_both_ways_write_the_same_bytes(seed):
     general = asyncio.run(answers(seed, short=False))

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.produce_requests import encoded_produce
 from support.strange_requests import Strange
@@ -46,7 +46,6 @@ def test_plain_requests_are_read(version, topics, acks, timeout_ms):
 
 
 @VERSIONS
-@settings(max_examples=300)
 @given(seed=st.integers(0, 2**32))
 def test_whatever_is_read_is_what_kio_reads(version, seed):
     strange = Strange(seed)

@@ -3,14 +3,13 @@
 from collections import Counter
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tidelog.groups import ASSIGNORS, assign
 
 TOPICS = ["t0", "t1", "t2", "t3"]
 MEMBERS = [f"{prefix}{number}" for prefix in ("consumer", "C") for number in range(5)]
-steady = settings(max_examples=60)
 EAGER = ["range", "roundrobin", "sticky"]
 
 counts = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 9))
@@ -35,14 +34,12 @@ def owners(shared):
 
 
 @pytest.mark.parametrize("strategy", EAGER)
-@steady
 @given(wanted=subscriptions, counts=counts, owned=claims, static_ids=static_ids)
 def test_every_partition_has_one_owner(strategy, wanted, counts, owned, static_ids):
     shared = assign(strategy, wanted, counts, owned, static_ids)
     assert owners(shared) == Counter(wanted_partitions(wanted, counts))
 
 
-@steady
 @given(wanted=subscriptions, counts=counts, owned=claims)
 def test_cooperative_gives_nobody_what_another_still_owns(wanted, counts, owned):
     first = assign("cooperative-sticky", wanted, counts, owned)
@@ -52,7 +49,6 @@ def test_cooperative_gives_nobody_what_another_still_owns(wanted, counts, owned)
             assert not any(partition in owned.get(other, ()) for other in wanted)
 
 
-@steady
 @given(wanted=equal, counts=counts, owned=claims)
 def test_cooperative_is_done_in_a_second_round(wanted, counts, owned):
     first = assign("cooperative-sticky", wanted, counts, owned)
@@ -61,7 +57,6 @@ def test_cooperative_is_done_in_a_second_round(wanted, counts, owned):
     assert all(set(first[member]) <= set(second[member]) for member in wanted)
 
 
-@steady
 @given(wanted=differing, counts=counts, owned=claims)
 def test_cooperative_settles_in_a_few_rounds_where_subscriptions_differ(wanted, counts, owned):
     """Four follow-up rounds are what Kafka's own test allows (`CooperativeStickyAssignorTest`)."""
@@ -73,7 +68,6 @@ def test_cooperative_settles_in_a_few_rounds_where_subscriptions_differ(wanted, 
 
 
 @pytest.mark.parametrize("strategy", ASSIGNORS)
-@steady
 @given(wanted=subscriptions, counts=counts, owned=claims, static_ids=static_ids)
 def test_every_member_is_answered_and_gets_sorted_partitions_of_its_topics(strategy, wanted, counts, owned, static_ids):
     shared = assign(strategy, wanted, counts, owned, static_ids)
@@ -84,14 +78,12 @@ def test_every_member_is_answered_and_gets_sorted_partitions_of_its_topics(strat
 
 
 @pytest.mark.parametrize("strategy", ["roundrobin", "sticky"])
-@steady
 @given(wanted=equal, counts=counts, owned=claims)
 def test_equal_subscriptions_are_balanced_within_one(strategy, wanted, counts, owned):
     loads = [len(held) for held in assign(strategy, wanted, counts, owned).values()]
     assert max(loads) - min(loads) <= 1
 
 
-@steady
 @given(wanted=equal, counts=counts)
 def test_range_is_balanced_within_one_by_topic(wanted, counts):
     for topic in counts:
@@ -99,7 +91,6 @@ def test_range_is_balanced_within_one_by_topic(wanted, counts):
         assert max(loads) - min(loads) <= 1
 
 
-@steady
 @given(wanted=differing, counts=counts, owned=claims)
 def test_sticky_leaves_no_partition_that_could_go_to_a_member_with_two_less(wanted, counts, owned):
     shared = assign("sticky", wanted, counts, owned)
@@ -110,7 +101,6 @@ def test_sticky_leaves_no_partition_that_could_go_to_a_member_with_two_less(want
 
 
 @pytest.mark.parametrize("strategy", ASSIGNORS)
-@steady
 @given(wanted=subscriptions, counts=counts, static_ids=static_ids)
 def test_nothing_moves_when_nothing_changes(strategy, wanted, counts, static_ids):
     shared = assign(strategy, wanted, counts, None, static_ids)
@@ -118,7 +108,6 @@ def test_nothing_moves_when_nothing_changes(strategy, wanted, counts, static_ids
 
 
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-@steady
 @given(wanted=equal, counts=counts, choice=st.integers(0, 9))
 def test_only_the_partitions_of_a_member_that_leaves_move(strategy, wanted, counts, choice):
     assume(len(wanted) > 1)
@@ -130,7 +119,6 @@ def test_only_the_partitions_of_a_member_that_leaves_move(strategy, wanted, coun
 
 
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-@steady
 @given(wanted=equal, counts=counts)
 def test_nobody_who_stays_gets_anything_when_a_member_joins(strategy, wanted, counts):
     before = assign(strategy, wanted, counts)
@@ -140,7 +128,6 @@ def test_nobody_who_stays_gets_anything_when_a_member_joins(strategy, wanted, co
 
 
 @pytest.mark.parametrize("strategy", ASSIGNORS)
-@steady
 @given(wanted=subscriptions, counts=counts, owned=claims, static_ids=static_ids, random=st.randoms())
 def test_the_order_in_which_things_are_listed_does_not_matter(strategy, wanted, counts, owned, static_ids, random):
     def mixed(items):
