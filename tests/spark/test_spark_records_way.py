@@ -1,17 +1,18 @@
 """A record's way from a Kafka client to Spark, by property; the other readers are in the broker's contract tests."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from support import records_way as way
 from support.brokers import running_broker
+from support.examples import one_in
 from support.spark_queries import source
 
 from tidelog.log.lake import Lake
 
 
-@settings(max_examples=3)
+@one_in(8)
 @given(codec=way.codecs, sent=st.lists(way.records, min_size=40, max_size=120))
 def test_spark_reads_what_a_kafka_client_sent(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, codec: str, sent: list[way.Record]

@@ -6,9 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from support.examples import one_in
 from support.tiny_segments import CODECS, record, records_of
 
 from tidelog.log.segments.tiny_parquet import write_tiny
@@ -34,7 +35,7 @@ def vectorized(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[
 
 
 @pytest.mark.usefixtures("vectorized")
-@settings(max_examples=3)
+@one_in(8)
 @given(SEGMENTS)
 def test_spark_reads_what_arrow_reads(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, segments: list[Any]

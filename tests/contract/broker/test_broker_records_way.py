@@ -4,10 +4,11 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import records_way as way
 from support.brokers import running_broker
+from support.examples import one_in
 
 from tidelog.log.lake import Lake
 
@@ -26,7 +27,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield lake, address
 
 
-@settings(max_examples=15)
+@one_in(3)
 @given(codec=way.codecs, sent=st.lists(way.records, min_size=1, max_size=30))
 def test_every_reader_reads_what_a_kafka_client_sent(
     served: tuple[Lake, str], codec: str, sent: list[way.Record]

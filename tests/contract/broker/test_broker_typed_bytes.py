@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from support.brokers import running_broker
+from support.examples import one_in
 from support.transactional_clients import WAIT_S, transactional
 from support.value_subjects import Subjects
 from support.value_typings import FLIGHT, LATER, avro_payload, flight, prefixed
@@ -184,7 +185,7 @@ STEPS = ("produce", "transactions", "new_schema", "merge", "compact", "turn", "r
 
 
 @pytest.mark.parametrize("bytes_", ["keep", "derive"])
-@settings(max_examples=4, phases=(Phase.explicit, Phase.generate))
+@settings(one_in(10), phases=(Phase.explicit, Phase.generate))
 @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), RECORDS), min_size=3, max_size=7))
 def test_bytes_stay_the_same_through_a_broker(
     tmp_path_factory: pytest.TempPathFactory, bytes_: str, steps: list[tuple[str, Sent]]

@@ -6,8 +6,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import one_in
 from support.logs import memory_lake, open_lake
 from support.transactions import Process
 from support.value_subjects import Subjects
@@ -200,7 +201,7 @@ STEPS = ("append", "transaction", "restaged", "new_schema", "merge", "compact", 
 
 
 @pytest.mark.parametrize("bytes_", ["keep", "derive"])
-@settings(max_examples=15)
+@one_in(3)
 @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), RECORDS), min_size=1, max_size=7))
 def test_values_are_given_back_byte_for_byte(bytes_: str, steps: list[tuple[str, list[tuple[str, str, int]]]]) -> None:
     world = World(bytes_)

@@ -3,11 +3,12 @@
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from support.broker_fetches import VERSIONS, append, fetch, follow, named, whole
 from support.broker_requests import Requests
+from support.examples import one_in
 from support.fetched import FetchedRecord, position_after, records_of
 from support.logs import memory_lake
 
@@ -113,7 +114,7 @@ COMPACTED = {
 }
 
 
-@settings(max_examples=15)
+@one_in(3)
 @given(
     st.lists(
         st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.just(b"v")), min_size=1, max_size=8),

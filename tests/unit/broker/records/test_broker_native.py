@@ -28,11 +28,11 @@ def native():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_strange_batches_are_read_checked_and_written_as_by_aiokafka(seed):
-    """Mutated batches, 20,000 in all: see strange_batches.py. `make fuzz` has a million."""
-    found = compare(seed, 5000, native_records())
+    """Mutated batches, 6,000 in all: see strange_batches.py. `make fuzz` has a million."""
+    found = compare(seed, 1500, native_records())
     assert not found.differences, "\n\n".join(found.differences)[:5000]
-    assert min(found.taken, found.refused) > 1000
-    assert min(found.good, found.encoded) > 300
+    assert min(found.taken, found.refused) > 300
+    assert min(found.good, found.encoded) > 80
 
 
 def test_what_is_plain_is_left_to_no_other_reader(monkeypatch):

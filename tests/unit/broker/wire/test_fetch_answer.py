@@ -3,7 +3,7 @@
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.broker.wire.apis import OFFERED, ApiKey
@@ -67,7 +67,6 @@ def leader(node_id: int, epoch: int) -> dict:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=20)
 @given(data=st.data())
 def test_it_is_what_kio_makes(version: int, data: st.DataObject) -> None:
     topics = st.uuids() if version >= 13 else NAMES

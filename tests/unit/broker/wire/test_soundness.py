@@ -4,11 +4,12 @@ import io
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_request_schema
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import InvalidUnicode
+from support.examples import one_in
 from support.strange_requests import ALL, Strange, arrays_of, encoded, large
 
 from tidelog.broker.wire.apis import ApiKey
@@ -24,7 +25,7 @@ UNKNOWN = b"\xb8\x17\x03abc"  # the tagged field 3000, of three bytes
 
 
 @CASES
-@settings(max_examples=5)
+@one_in(5)
 @given(seed=SEEDS)
 def test_what_kio_writes_is_read_as_kio_reads_it(key: ApiKey, version: int, seed: int) -> None:
     strange, schema = Strange(seed), load_request_schema(key, version)
@@ -38,7 +39,7 @@ def test_what_kio_writes_is_read_as_kio_reads_it(key: ApiKey, version: int, seed
 
 
 @CASES
-@settings(max_examples=8)
+@one_in(4)
 @given(seed=SEEDS)
 def test_what_passes_can_be_read(key: ApiKey, version: int, seed: int) -> None:
     """To the same end; what kio refuses then is a value, such as a string that is not UTF-8."""
