@@ -1,1 +1,1 @@
-"""tidelog.cluster: the table `__cluster`, which brokers serve a lake (docs/format.md)."""
+"""tidelog.cluster: the table `__cluster`, which brokers serve a lake, and their leases (docs/format.md)."""

@@ -1,1 +1,1 @@
-"""tidelog.broker.cluster: which brokers serve a lake: their registrations, leases and links."""
+"""tidelog.broker.cluster: which brokers serve a lake: their registrations, beats and links."""

@@ -10,9 +10,9 @@ from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.base.dialing import BrokerDialer
 from tidelog.broker.base.settings import BrokerSettings
-from tidelog.broker.cluster.leases import times_of
 from tidelog.broker.cluster.links import BrokerLinks
 from tidelog.broker.cluster.membership import ANY_ID, BrokerMembership
+from tidelog.cluster.leases import times_of
 from tidelog.cluster.model import Listener, RegisteredBroker
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.shared_threads import Rounds

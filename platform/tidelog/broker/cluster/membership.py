@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Final
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.cluster.leases import LeaseTimes, lease_of, times_of
 from tidelog.broker.cluster.links import Link
 from tidelog.cluster.cluster_log import ClusterLog
+from tidelog.cluster.leases import LeaseTimes, lease_of, times_of
 from tidelog.cluster.model import (
     BrokerState,
     ClusterState,

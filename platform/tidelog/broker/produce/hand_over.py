@@ -17,7 +17,6 @@ from tidelog.broker.base.channels import NoAnswerError, NotAskedError
 from tidelog.broker.base.cluster_view import BrokerNode
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
-from tidelog.broker.cluster.leases import times_of
 from tidelog.broker.produce.joint_entries import JointEntries
 from tidelog.broker.produce.linger import FileBudget
 from tidelog.broker.wire.hand_over import (
@@ -28,6 +27,7 @@ from tidelog.broker.wire.hand_over import (
     encode_answer,
     encode_hand_over,
 )
+from tidelog.cluster.leases import times_of
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.rules.appends import AppendAnswer, CommitOutcome, Ranges, StagedShare
 from tidelog.log.topic import Topic

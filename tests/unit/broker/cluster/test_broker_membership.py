@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import FakeClock, memory_lake, open_lake
 
-from tidelog.broker.cluster.leases import lease_of
 from tidelog.broker.cluster.links import Link
 from tidelog.broker.cluster.membership import ANY_ID, LISTED_S, LOOK_EVERY_S, NEIGHBOURS, BrokerMembership, neighbours
 from tidelog.cluster.cluster_log import ClusterLog
+from tidelog.cluster.leases import lease_of
 from tidelog.cluster.model import BrokerState, DuplicateBrokerError, Listener, RegisteredBroker
 from tidelog.log.base.errors import StorageUnavailableError
 
