@@ -35,7 +35,8 @@ def serve(life: Life) -> None:
     with life.lake() as lake:
         number = BROKERS.index(life.worker.name) + 1
         address = ("127.0.0.1", life.place.ports[number - 1])
-        settings = BrokerSettings({"PLAINTEXT": ListenerSettings(*address)}, id=number, drain_s=2.0)
+        listeners = {"PLAINTEXT": ListenerSettings(*address)}
+        settings = BrokerSettings(listeners, id=number, drain_s=2.0, topic_leaders="all")
         if not asyncio.run(_until_stopped(life, Broker, lake, settings)):
             raise GivesUpError("drained")
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 from unittest.mock import patch
+from uuid import UUID
 
 from brokers_sim_transaction_bugs import BUGS as IN_TRANSACTIONS
 from sim_running import Planted
@@ -14,12 +15,14 @@ from sim_running import Planted
 from tidelog.broker.base.batch_cache import BatchRun
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.broker.cluster import membership
+from tidelog.broker.cluster.topic_leaders import TopicLeadersByLoad
 from tidelog.broker.groups.offsets import OffsetHandlers
 from tidelog.broker.produce.entry import WrittenEntry
 from tidelog.broker.produce.hand_over import HandOvers
 from tidelog.broker.produce.pool import TopicPool
 from tidelog.broker.produce.repeats import Repeats
 from tidelog.cluster import rules
+from tidelog.cluster.leading import LeadersDecider, wanted_leaders
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.rules import appends, joint_appends
 from tidelog.log.rules.appends import AppendAnswer, CommitOutcome
@@ -95,6 +98,38 @@ def deals_leaders_by_itself() -> Iterator[None]:
 
 
 @contextmanager
+def deals_leaders_by_its_own_load() -> Iterator[None]:
+    """A broker goes by what topics cost it, not by what the log says."""
+    view_of, look = membership.view_of, TopicLeadersByLoad.look
+    own: dict[int, dict[UUID, int]] = {}
+
+    def noted(self: Any, state: Any, me: Any, lease: Any, now_s: float) -> bool:
+        looked = look(self, state, me, lease, now_s)
+        own[me.id] = {UUID(one.topic): wanted_leaders(1, one.cores, 8) for one in self._own.topics}
+        return looked
+
+    def otherwise(state: Any, cluster_id: str, me: Any) -> Any:
+        return replace(view_of(state, cluster_id, me), leaders=own.get(me.id, {}))
+
+    with patch.object(TopicLeadersByLoad, "look", noted), patch.object(membership, "view_of", otherwise):
+        yield
+
+
+@contextmanager
+def changes_leaders_at_every_look() -> Iterator[None]:
+    """No time has to pass between two changes of a topic's leaders."""
+    with patch.object(LeadersDecider, "_wanted", _at_once):
+        yield
+
+
+def _at_once(self: Any, state: Any, topic: str, load: Any, now_s: float) -> int | None:
+    del now_s
+    leaders = state.leaders_of(topic)
+    wanted = wanted_leaders(leaders, load.cores, len(state.serving))
+    return wanted if wanted != leaders else None
+
+
+@contextmanager
 def asks_the_store_where_it_answers_clients() -> Iterator[None]:
     """A topic is looked at by the loop itself."""
     get = BrokerTopics.get
@@ -165,6 +200,8 @@ BUGS: dict[str, Planted] = {
         skips_the_batch_that_holds_the_offset,
         keeps_its_epoch_when_brokers_come_and_go,
         deals_leaders_by_itself,
+        deals_leaders_by_its_own_load,
+        changes_leaders_at_every_look,
         asks_the_store_where_it_answers_clients,
         brings_old_commits_up_again,
         commits_what_has_landed_once_more,

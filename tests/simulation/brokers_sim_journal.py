@@ -46,6 +46,9 @@ class BrokersJournal(GroupHistory):
         self.records: dict[Place, dict[int, str]] = defaultdict(dict)
         self.epoch = 0
         self.serving: frozenset[int] = frozenset()
+        # How many brokers lead each topic, by its id, when that was decided, and the least time between two decisions.
+        self.leaders: dict[str, tuple[int, float]] = {}
+        self.leaders_s = 0.0
         self._brokers: dict[int, dict] = {}
         self._leaders: dict[tuple[int, Place], int] = {}
         # By connection: what is said on two of them may come in any order.
@@ -80,13 +83,15 @@ class BrokersJournal(GroupHistory):
     # --- the cluster, in log order -------------------------------------------------------------------------
 
     def _cluster(self, data: bytes) -> None:
-        epoch = self.epoch
+        epoch, leaders = self.epoch, dict(self.leaders)
         for line in data.decode().splitlines():
             for row in json.loads(line).get("commitInfo", {}).get("tidelog", {}).get("rows", []):
                 if row["kind"] == "epoch":
                     if row["epoch"] <= epoch:
                         self.violate(f"epoch {row['epoch']} follows {epoch}")
                     epoch = row["epoch"]
+                elif row["kind"] == "leaders":
+                    self._lead(row)
                 else:
                     self._brokers[row["id"]] = row
                     self.counts[f"broker {row['state']}"] += 1
@@ -96,7 +101,18 @@ class BrokersJournal(GroupHistory):
         self.note(f"CLUSTER {epoch} {states}")
         if serving != self.serving and epoch == self.epoch:
             self.violate(f"{sorted(serving)} serve in epoch {epoch}, in which {sorted(self.serving)} did")
+        if leaders != self.leaders and epoch == self.epoch:
+            self.violate(f"{self.leaders} lead topics in epoch {epoch}, in which {leaders} did")
         self.epoch, self.serving = epoch, serving
+
+    def _lead(self, row: dict) -> None:
+        topic, now_s = row.get("topic", ""), self.scheduler.now
+        leaders = 1 if row.get("deleted") else row["leaders"]
+        before, since_s = self.leaders.get(topic, (1, float("-inf")))
+        self.counts["more leaders" if leaders > before or not leaders else "fewer leaders"] += 1
+        if now_s - since_s < self.leaders_s * 0.98:  # clocks drift
+            self.violate(f"{leaders} lead {topic}, {now_s - since_s} s after {before} did")
+        self.leaders[topic] = leaders, now_s
 
     # --- what clients hear --------------------------------------------------------------------------------
 

@@ -95,6 +95,7 @@ class _Director(Director):
         for name in world.topics:
             setup.lake.create_topic(name, plan.partitions, TOPIC_CONFIG)
         world.history.seen.rules[PLAIN] = Rule(once=False)
+        world.cores = {name: self._rng.choice([0.0, 1.0, 3.0]) for name in world.topics}
         for number in range(1, plan.brokers + 1):
             world.start(BrokerProgram(world, number), self._rng.uniform(0, 1))
         self._scheduler.pause(2.0)
@@ -140,7 +141,7 @@ class _Director(Director):
     def _mishap(self) -> None:
         mishaps = [
             self._kill, self._kill, self._kill_silently, self._freeze, self._freeze, self._drain, self._part,
-            self._cut_off, self._kill_client, self._freeze_client,
+            self._cut_off, self._kill_client, self._freeze_client, self._load, self._load,
         ]  # fmt: skip
         self._rng.choice(mishaps + [self._kill_copier, self._kill_copier, self._twin] * bool(self._ids))()
 
@@ -183,6 +184,10 @@ class _Director(Director):
         if self._world.plan.trouble.unsent:
             for broker in self._rng.sample(self._brokers(), k=min(1, len(self._brokers()))):
                 broker.storage.lose_connection(self._rng.choice([1.0, 4.0]), puts_only=self._rng.random() < 0.5)
+
+    def _load(self) -> None:
+        """A topic takes more of its leaders, or less."""
+        self._world.cores[self._rng.choice(self._world.topics)] = self._rng.choice([0.0, 0.2, 1.0, 3.0])
 
     def _kill_client(self) -> None:
         """A member of the group dies; another takes its place."""

@@ -22,6 +22,7 @@ from transactions_sim_world import AUDIT, COPIERS, inline
 from tidelog.access import access_log, following
 from tidelog.broker import broker as broker_module
 from tidelog.broker.base import topics as broker_topics
+from tidelog.broker.base.load import TopicShares
 from tidelog.broker.base.settings import BrokerSettings, GroupSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.cluster import cluster as broker_cluster
@@ -61,6 +62,8 @@ class BrokersPlan:
     copiers: int  # transactional ids that copy records
     twins: bool  # whether two producers sometimes have one transactional id
     abandoned: bool  # whether one id's producers die, and none comes after them
+    leaders: str  # how many brokers lead a topic, and the least time between two changes
+    leaders_s: float
 
     @staticmethod
     def of(seed: int) -> "BrokersPlan":
@@ -96,6 +99,8 @@ class BrokersPlan:
             copiers=rng.choice([0, 0, 1, 2]),
             twins=rng.random() < 0.5,
             abandoned=rng.random() < 0.3,
+            leaders=rng.choice(["auto", "auto", "auto", "all", "2"]),
+            leaders_s=rng.choice([0.5, 1.0, 3.0]),
         )
 
 
@@ -130,6 +135,9 @@ class BrokersWorld(SimWorld):
         self.seed = seed
         self.history = BrokersJournal(self.scheduler, plan.partitions, trace=trace)
         self.network = SimNetwork(self.scheduler, Random(f"network {seed}"))
+        self.history.leaders_s = plan.leaders_s
+        # What topics take of all brokers, in cores.
+        self.cores: dict[str, float] = {}
         # When nothing goes wrong any more, and every client is to come to its end.
         self.settling = False
         copiers = COPIERS[: plan.copiers]
@@ -217,6 +225,19 @@ class LoopProgram(SimProgram):
         self.world.over(self)
 
 
+class SimShares(TopicShares):
+    """What topics take of a broker: the same of each."""
+
+    def __init__(self, world: BrokersWorld) -> None:
+        self._world = world
+
+    def look(self, now_s: float) -> dict[str, float]:
+        del now_s
+        shares = {topic: cores / self._world.plan.brokers for topic, cores in sorted(self._world.cores.items())}
+        self.cores = sum(shares.values())
+        return shares
+
+
 class BrokerProgram(LoopProgram):
     """A broker's process."""
 
@@ -246,10 +267,12 @@ class BrokerProgram(LoopProgram):
             cache_bytes=self.rng.choice([2_000, 1_000_000]),
             groups=GroupSettings(initial_rebalance_delay_ms=self.rng.choice([0, 500])),
             default_replication_factor=min(3, plan.brokers),
+            topic_leaders=plan.leaders,
+            topic_leaders_interval_s=plan.leaders_s,
         )
         self._stop = asyncio.Event()
         pool = SimPool(self.world.scheduler, self.spawn, THREADS)
-        broker = Broker(self.lake, settings, in_threads(pool))
+        broker = Broker(self.lake, settings, in_threads(pool), SimShares(self.world))
         try:
             await broker.start()
         except (StorageError, DuplicateBrokerError, TidelogError) as e:

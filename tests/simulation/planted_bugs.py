@@ -73,6 +73,7 @@ LONG_SEARCHES: Final = frozenset(
         "takes_repeats_for_new_records",
         "answers_a_repeat_with_the_newest_offset",
         "deals_leaders_by_itself",
+        "changes_leaders_at_every_look",
         "commits_what_has_landed_once_more",
         "stages_again_what_it_handed_over",
         "forgets_the_parts_of_a_topic",

@@ -17,6 +17,7 @@ from support.broker_requests import request_of
 from support.brokers import GROUPS
 from support.nursery import ForkedPython
 
+from tidelog.broker.base.load import TopicShares
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.wire.apis import ApiKey
@@ -29,7 +30,10 @@ LISTENER = "PLAINTEXT"
 
 
 class BrokerProcess:
-    """One broker's process. `settings`: of `BrokerSettings`, and `port`. A context manager that leaves none behind."""
+    """One broker's process. A context manager that leaves none behind.
+
+    `settings`: of `BrokerSettings`, `port`, and `cores`, what topics are said to take of it: {name: share of a core}.
+    """
 
     def __init__(self, lake: Path, **settings: Any) -> None:
         told = json.dumps({"lake": str(lake), **settings})
@@ -101,18 +105,29 @@ def named(broker: BrokerProcess) -> list[int]:
     return sorted(node.broker_id for node in answer.brokers)
 
 
+class MadeUpShares(TopicShares):
+    """What topics are said to take of a process."""
+
+    def __init__(self, shares: dict[str, float]) -> None:
+        self.made_up = shares
+        self.cores = sum(shares.values())
+
+    def look(self, now_s: float) -> dict[str, float]:
+        del now_s
+        return self.made_up
+
+
 def _serve(told: dict[str, Any]) -> None:
-    lake, port = Lake(told.pop("lake")), told.pop("port", 0)
-    asyncio.run(
-        _until_ended(lake, BrokerSettings({LISTENER: ListenerSettings("127.0.0.1", port)}, groups=GROUPS, **told))
-    )
+    lake, port, cores = Lake(told.pop("lake")), told.pop("port", 0), told.pop("cores", None)
+    settings = BrokerSettings({LISTENER: ListenerSettings("127.0.0.1", port)}, groups=GROUPS, **told)
+    asyncio.run(_until_ended(lake, settings, None if cores is None else MadeUpShares(cores)))
     lake.close()
 
 
-async def _until_ended(lake: Lake, settings: BrokerSettings) -> None:
+async def _until_ended(lake: Lake, settings: BrokerSettings, shares: TopicShares | None) -> None:
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
-    broker = Broker(lake, settings)
+    broker = Broker(lake, settings, shares=shares)
     try:
         await broker.start()
     except TidelogError as e:

@@ -20,7 +20,6 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/console/guard.py": "which requests may come from a page, apart from routing",
     "platform/tidelog/log/config/refused.py": "a table of keys and reasons, as kafka_brokers beside it",
     "platform/tidelog/server/request_ids.py": "ids of requests, apart from starting and stopping servers",
-    "platform/tidelog/cli/broker/views.py": "how brokers are shown, apart from commands, as in other families",
     "platform/tidelog/console/sql/confinement.py": "what a process gives up for good, apart from queries",
     "platform/tidelog/operations/schemas/merging.py": "what a configuration adds to a schema, apart from versions",
     "platform/tidelog/registry/api/routing.py": "the table of requests, apart from the application, as in console",

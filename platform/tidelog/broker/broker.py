@@ -21,10 +21,12 @@ from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.calls import Handler, Handlers
 from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.load import ProcessLoad, no_load
+from tidelog.broker.base.load import ProcessLoad, TopicShares, no_load
+from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.broker.cluster.cluster import Cluster
+from tidelog.broker.cluster.topic_leaders import OwnLoad
 from tidelog.broker.fetch.handlers import handlers as fetch_handlers
 from tidelog.broker.groups.handlers import handlers as group_handlers
 from tidelog.broker.produce.handlers import handlers as produce_handlers
@@ -66,10 +68,17 @@ PARTS: Final[list[Callable[[Context], Handlers]]] = [
 class Broker:
     """One broker of a lake, in the loop that is running. It holds nothing that the lake does not hold.
 
+    `blocking`, and `shares`, what topics cost it, are for simulations and tests.
     Raises `TlsError` for a listener whose files TLS can't be spoken with.
     """
 
-    def __init__(self, lake: Lake, settings: BrokerSettings, blocking: Blocking | None = None) -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        settings: BrokerSettings,
+        blocking: Blocking | None = None,
+        shares: TopicShares | None = None,
+    ) -> None:
         self.clock: Clock = lake.clock
         # {listener: (host, port)} as clients reach them, once the broker listens.
         self.addresses: dict[str, tuple[str, int]] = {}
@@ -79,8 +88,10 @@ class Broker:
         beside = counted(in_threads(self._large) if blocking is None else blocking)
         self._login_threads = LoginThreads(blocking)
         load = no_load  # in a simulation
+        self.meter = BrokerMeter()
         if blocking is None:
             load = ProcessLoad(process_processor_s, self.clock.elapsed_s()).share
+            shares = shares or TopicShares(process_processor_s, self.meter.topics, self.clock.elapsed_s())
             blocking = in_threads(self._threads)
             if isinstance(lake.storage, PreparesObjects):
                 lake.storage.prepare_beside()
@@ -90,7 +101,8 @@ class Broker:
         self._secured = SecuredListeners(settings, self.clock, blocking)
         dialer = self._secured.dialer(lambda: self._context.access.state.secret)
         channels = BrokerChannels(dialer)
-        self._cluster = Cluster(lake, settings, blocking, channels, dialer)
+        own_load = None if shares is None else OwnLoad(shares, self._topics, self.meter)
+        self._cluster = Cluster(lake, settings, blocking, channels, dialer, own_load)
         cluster = self._cluster
         super_users = settings.access.super_users | {BROKER_PRINCIPAL}
         topic = settings.access.audit_topic or lake.config().audit_topic or None
@@ -111,9 +123,9 @@ class Broker:
             channels,
             access,
             access_log,
+            self.meter,
             load=load,
         )
-        self.meter = self._context.meter
         self._servers: list[asyncio.Server | TlsServer] = []
         parts: dict[ApiKey, Handler] = {}
         for part in PARTS:

@@ -1,13 +1,13 @@
 """The log of a lake's cluster, `__cluster`: it alone says which brokers there are."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
 from tidelog.cluster import rules
-from tidelog.cluster.model import ClusterState, RegisteredBroker
+from tidelog.cluster.model import ClusterState, LeadersChange, RegisteredBroker, TopicLeaders
 from tidelog.cluster.rows import KIND, ClusterFold
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
@@ -63,6 +63,10 @@ class ClusterLog:
     def unregister(self, broker_id: int) -> None:
         """Forget a broker. Raises `UnknownBrokerError`."""
         self._decide(partial(rules.decide_unregister, broker_id=broker_id))
+
+    def lead(self, registration: str, changes: Sequence[LeadersChange]) -> Sequence[TopicLeaders]:
+        """Have other numbers of brokers lead topics, as `rules.decide_leaders`."""
+        return self._decide(partial(rules.decide_leaders, registration=registration, changes=changes))
 
     def raise_epoch(self, above: int) -> int:
         """Raise the epoch above another cluster's, whose place this one takes; the epoch from then on."""

@@ -8,9 +8,10 @@ broker that serves its clients would go whenever its store is slow.
 from dataclasses import dataclass
 from typing import Final
 
+from tidelog.cluster.loads import BrokerLoad, load_of
 from tidelog.cluster.model import RegisteredBroker
 from tidelog.log.delta import layout
-from tidelog.log.storage.leases import Lease
+from tidelog.log.storage.leases import Lease, read_object
 from tidelog.log.storage.port import Distant, Storage
 
 FOLDER: Final = f"{layout.CLUSTER_TABLE}/_tidelog/leases"
@@ -35,5 +36,19 @@ def times_of(storage: Storage) -> LeaseTimes:
 
 def lease_of(storage: Storage, broker: RegisteredBroker, count: int = 0) -> Lease:
     """The lease of a broker's registration; `count`: what its counter goes on from."""
-    says = {"id": broker.id, "registration": broker.registration}
-    return Lease(storage, f"{FOLDER}/{broker.registration}", says, count=count)
+    return Lease(storage, _path(broker), said(broker), count=count)
+
+
+def said(broker: RegisteredBroker, load: BrokerLoad | None = None) -> dict[str, object]:
+    """What a broker's lease says."""
+    says: dict[str, object] = {"id": broker.id, "registration": broker.registration}
+    return says if load is None else says | load.said()
+
+
+def seen_load(storage: Storage, broker: RegisteredBroker) -> BrokerLoad:
+    """What topics cost a broker, as its lease says. Raises StorageError."""
+    return load_of(read_object(storage, _path(broker)))
+
+
+def _path(broker: RegisteredBroker) -> str:
+    return f"{FOLDER}/{broker.registration}"

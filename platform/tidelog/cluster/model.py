@@ -1,11 +1,15 @@
-"""What a lake's cluster is, as its log says: brokers, and the epoch of those that serve."""
+"""What a lake's cluster is, as its log says: brokers, how many of them lead a topic, and the epoch of all that."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.kafka_codes import KafkaCode
+
+# The number of leaders that stands for all brokers that serve.
+ALL: Final = 0
 
 
 class DuplicateBrokerError(TidelogError, kafka_code=KafkaCode.DUPLICATE_BROKER_REGISTRATION):
@@ -58,11 +62,47 @@ class RegisteredBroker:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicLeaders:
+    """How many brokers lead a topic's partitions, `ALL` for all; fewer, where fewer serve.
+
+    `topic`: its id, "" for all topics of which nothing else is said; `name`: its name at the time. `since_ms`: of the
+    decision, by its broker's clock.
+    """
+
+    topic: str
+    name: str
+    leaders: int
+    since_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeadersChange:
+    """How many brokers are to lead a topic, where `before` is what the log says; None: nothing of this topic."""
+
+    before: TopicLeaders | None
+    after: TopicLeaders
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterState:
-    """All brokers by id, and the epoch: it rises with each change of `serving` and of `dealt`."""
+    """All brokers by id, and the epoch: it rises with each change of `serving`, of `dealt`, and of numbers of leaders.
+
+    `leaders`: by topic's id. Of a topic of which nothing is said, one broker leads all partitions.
+    """
 
     brokers: Mapping[int, RegisteredBroker] = field(default_factory=dict)
     epoch: int = 0
+    leaders: Mapping[str, TopicLeaders] = field(default_factory=dict)
+
+    def leaders_of(self, topic: str) -> int:
+        """How many brokers lead a topic's partitions; `ALL` for all."""
+        told = self.leaders.get(topic) or self.leaders.get("")
+        return 1 if told is None else told.leaders
+
+    @property
+    def controller(self) -> RegisteredBroker | None:
+        """The broker of the lowest id that serves: it decides how many lead each topic."""
+        return next(iter(self.serving), None)
 
     @property
     def serving(self) -> tuple[RegisteredBroker, ...]:

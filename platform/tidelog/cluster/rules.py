@@ -1,10 +1,10 @@
-"""The rules of a cluster: which broker may register, drain, and be taken for dead. All pure.
+"""The rules of a cluster: which broker may register, drain, be taken for dead, and say how many lead a topic. All pure.
 
-Every rule takes the state that its entry would follow, and gives rows; one that changes which brokers serve, or over
-which ids leaders are dealt, raises the epoch.
+Every rule takes the state that its entry would follow, and gives rows; one that changes which brokers serve, over which
+ids leaders are dealt, or how many lead a topic, raises the epoch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -12,11 +12,13 @@ from tidelog.cluster.model import (
     BrokerState,
     ClusterState,
     DuplicateBrokerError,
+    LeadersChange,
     RegisteredBroker,
     StaleRegistrationError,
+    TopicLeaders,
     UnknownBrokerError,
 )
-from tidelog.cluster.rows import ClusterFold, broker_row, epoch_row, unregistered_row
+from tidelog.cluster.rows import ClusterFold, broker_row, epoch_row, leaders_row, unregistered_row
 from tidelog.log.rows.rules import RowOutcome
 from tidelog.log.rows.schema import Row
 
@@ -85,6 +87,19 @@ def decide_unregister(state: ClusterState, broker_id: int) -> RowOutcome[None]:
     return _changing(state, [unregistered_row(broker_id)], None)
 
 
+def decide_leaders(
+    state: ClusterState, registration: str, changes: Sequence[LeadersChange]
+) -> RowOutcome[Sequence[TopicLeaders]]:
+    """Have other numbers of brokers lead topics; those that are decided.
+
+    Only the controller decides, and only of topics of which the log says what it decided on.
+    """
+    if state.controller is None or state.controller.registration != registration:
+        return RowOutcome((), ())
+    decided = [change.after for change in changes if state.leaders.get(change.after.topic) == change.before]
+    return _changing(state, [leaders_row(one) for one in decided], decided)
+
+
 def _predecessors(state: ClusterState, wanted: RegisteredBroker, but: int | None) -> list[RegisteredBroker]:
     """The live brokers of the same addresses, all but the one of an id."""
     places = _places(wanted)
@@ -114,9 +129,10 @@ def _changing(state: ClusterState, rows: Sequence[Row], response: R) -> RowOutco
     return RowOutcome(rows, response)
 
 
-def _served_by(state: ClusterState) -> tuple[Sequence[str], Sequence[int]]:
+def _served_by(state: ClusterState) -> tuple[Sequence[str], Sequence[int], Mapping[str, int]]:
     """What leaders follow from."""
-    return [one.registration for one in state.serving], state.dealt
+    leaders = {topic: told.leaders for topic, told in state.leaders.items()}
+    return [one.registration for one in state.serving], state.dealt, leaders
 
 
 def _stale(registration: str) -> StaleRegistrationError:

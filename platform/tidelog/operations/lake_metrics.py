@@ -23,6 +23,7 @@ def lake_metrics(
     `brokers`: those that serve, as a process knows them; None: as the snapshot says.
     """
     yield from _of_brokers(_serving(snapshot) if brokers is None else brokers)
+    yield _of_leaders(snapshot)
     yield from topic_metrics(snapshot, cluster, defaults)
     yield from group_metrics(snapshot, cluster)
     yield from _of_the_lake(snapshot)
@@ -42,6 +43,14 @@ def _of_brokers(brokers: Brokers) -> Iterator[MetricFamily]:
         for host, port in addresses:
             info.add({"id": str(number), "address": f"{host}:{port}"}, 1)
     yield info
+
+
+def _of_leaders(snapshot: LakeSnapshot) -> MetricFamily:
+    leaders = MetricFamily("tidelog_topic_leaders", "Brokers that lead a topic, where it needs more than one.")
+    for topic, told in snapshot.cluster.leaders.items():
+        if topic:
+            leaders.add({"topic": told.name}, told.leaders)
+    return leaders
 
 
 def _of_the_lake(snapshot: LakeSnapshot) -> Iterator[MetricFamily]:

@@ -1,4 +1,7 @@
-"""Leaders a partition, one committer a topic: real processes whose committer is killed, frozen and drained."""
+"""Leaders a partition, one committer a topic: real processes whose committer is killed, frozen and drained.
+
+And as many leaders as a topic's load needs.
+"""
 
 import json
 import signal
@@ -8,12 +11,15 @@ from contextlib import suppress
 from uuid import UUID
 
 import pytest
-from confluent_kafka import Producer
-from support.cluster_processes import BrokerProcess, metadata, named
+from confluent_kafka import Consumer, Producer, TopicPartition
+from kio.schema.errors import ErrorCode
+from support.cluster_processes import BrokerProcess, ask, metadata, named
 from support.logs import read
+from support.produce_requests import batch
 from support.waiting import eventually
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
+from tidelog.broker.wire.apis import ApiKey
 from tidelog.check.lake import check_lake
 from tidelog.log.lake import Lake
 
@@ -28,21 +34,31 @@ def lake(tmp_path):
 
 
 @pytest.fixture
-def three(lake):
-    brokers = [BrokerProcess(lake.uri, drain_s=2.0) for _ in range(3)]
-    try:
+def start(lake):
+    brokers = []
+
+    def start(**settings):
+        brokers.extend(BrokerProcess(lake.uri, drain_s=2.0, **settings) for _ in range(3))
         for broker in brokers:
             broker.ready()
         brokers.sort(key=lambda broker: broker.id)
         eventually(lambda: all(named(broker) == [1, 2, 3] for broker in brokers), "three brokers know each other")
-        yield brokers
-    finally:
-        for broker in brokers:
-            broker.__exit__()
+        return brokers
+
+    yield start
+    for broker in brokers:
+        broker.__exit__()
 
 
-def leaders(broker):
-    (topic,) = metadata(broker.port, "t").topics
+@pytest.fixture
+def three(start):
+    brokers = start(topic_leaders="all")
+    eventually(lambda: all(set(leaders(broker).values()) == {1, 2, 3} for broker in brokers), "all lead the topic")
+    return brokers
+
+
+def leaders(broker, name="t"):
+    (topic,) = metadata(broker.port, name).topics
     return {one.partition_index: one.leader_id for one in topic.partitions}
 
 
@@ -130,6 +146,67 @@ def test_entries_hold_what_several_brokers_staged_and_a_killed_committer_takes_n
         committer(lake, three).kill()
         load.acks(1_000)
         judged(lake, load)
+
+
+class Reader:
+    """A consumer of all partitions, until as many records have come as are waited for."""
+
+    def __init__(self, brokers):
+        address = ",".join(broker.address for broker in brokers)
+        config = {"bootstrap.servers": address, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
+        self.values, self.errors = [], []
+        self._consumer = Consumer(config)
+        self._consumer.assign([TopicPartition("t", partition, 0) for partition in range(PARTITIONS)])
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ending.set()
+        self._thread.join(60)
+        self._consumer.close()
+
+    def _read(self):
+        while not self._ending.is_set():
+            for message in self._consumer.consume(1_000, 0.1):
+                (self.errors if message.error() else self.values).append(message.error() or bytes(message.value()))
+
+
+def produce_error(broker, partition):
+    """What a broker answers to a record for a partition."""
+    data = {"index": partition, "records": batch(b"-1/0/0")}
+    topics = [{"name": "other", "partition_data": [data]}]
+    answer = ask(broker.port, ApiKey.PRODUCE, 9, {"acks": -1, "timeout": 30_000, "topic_data": topics})
+    return answer.responses[0].partition_responses[0].error_code
+
+
+def test_a_loaded_topic_gets_leaders_as_it_needs_them_and_its_clients_go_on(lake, start):
+    for name in ("other", "calm"):
+        lake.create_topic(name, PARTITIONS)
+    brokers = start(topic_leaders_interval_s=1.0, cores={"t": 0.7, "other": 0.7})
+    (first,) = set(leaders(brokers[0], "other").values())
+    former = next(broker for broker in brokers if broker.id == first)
+    assert produce_error(former, 0) is ErrorCode.none  # the broker knows the topic from then on
+    with Load(brokers) as load, Reader(brokers) as reader:
+        for name in ("t", "other"):
+            eventually(lambda name=name: len(set(leaders(brokers[0], name).values())) > 1, f"others lead {name}, too")
+        eventually(lambda: len({str(leaders(broker)) for broker in brokers}) == 1, "all brokers know")
+        led = leaders(brokers[0], "other")
+        moved = next(partition for partition, leader in led.items() if leader != first)
+        kept = next(partition for partition, leader in led.items() if leader == first)
+        eventually(
+            lambda: produce_error(former, moved) is ErrorCode.not_leader_or_follower, "producers are sent to its leader"
+        )
+        assert produce_error(former, kept) is ErrorCode.none
+        load.acks(500)
+        judged(lake, load)
+        eventually(lambda: len(reader.values) >= len(load.acked), "all is read")
+        assert sorted(reader.values) == sorted(value for _, value in load.acked)
+        assert not reader.errors
+    assert len(set(leaders(brokers[0], "calm").values())) == 1
 
 
 def test_a_frozen_committer_comes_back_to_what_others_have_committed(lake, three):

@@ -1,6 +1,7 @@
 """The table `__cluster` in a lake: written, read, checked, and in the way of no topic."""
 
 from base64 import urlsafe_b64decode
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -8,9 +9,20 @@ from support.logs import memory_lake, open_lake
 
 from tidelog.check.lake import check_lake
 from tidelog.cluster.cluster_log import ClusterLog
-from tidelog.cluster.model import BrokerState, Listener, RegisteredBroker, StaleRegistrationError
+from tidelog.cluster.model import (
+    BrokerState,
+    LeadersChange,
+    Listener,
+    RegisteredBroker,
+    StaleRegistrationError,
+    TopicLeaders,
+)
+from tidelog.cluster.rows import KIND, LATER
+from tidelog.cluster.rules import decide_register
 from tidelog.log.base.errors import InvalidTopicError
+from tidelog.log.delta.layout import CLUSTER_TABLE
 from tidelog.log.lake import Lake
+from tidelog.log.rows.schema import RowSchema
 from tidelog.log.state.topic_state import TOPIC_ID
 
 
@@ -80,6 +92,22 @@ def test_check_finds_a_row_that_is_no_broker(lake):
     path = next(o.path for o in lake.storage.list_after("__cluster/_delta_log") if o.path.endswith("1.json"))
     lake.storage.put(path, lake.storage.get(path).replace(b'"running"', b'"walking"'))
     assert any("walking" in finding.what for finding in check_lake(lake).findings)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_table_that_was_made_before_topics_had_numbers_of_leaders_goes_on(lake, deep):
+    columns = {field.name: field.type for field in KIND.schema.file if field.name not in {"position", *LATER}}
+    before = lake.row_log(CLUSTER_TABLE, replace(KIND, schema=RowSchema(columns)))
+    before.commit(lambda fold: decide_register(fold.state, broker("a"), any_id=True))
+    log = ClusterLog(open_lake(lake.storage, lake.clock))
+    assert log.look().leaders == {}
+    assert log.lead("a", [LeadersChange(None, TopicLeaders("t", "name", 2, 5))])
+    for n in range(150):
+        log.register(broker(f"r{n}"), any_id=True)
+        log.gone(f"r{n}")
+    lake.close()
+    assert ClusterLog(open_lake(lake.storage, lake.clock)).look().leaders["t"] == TopicLeaders("t", "name", 2, 5)
+    assert check_lake(lake, deep=deep).green
 
 
 def test_no_topic_takes_the_tables_name(lake):

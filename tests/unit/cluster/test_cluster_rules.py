@@ -8,12 +8,15 @@ from hypothesis import strategies as st
 
 from tidelog.cluster import rules
 from tidelog.cluster.model import (
+    ALL,
     BrokerState,
     ClusterState,
     DuplicateBrokerError,
+    LeadersChange,
     Listener,
     RegisteredBroker,
     StaleRegistrationError,
+    TopicLeaders,
     UnknownBrokerError,
 )
 from tidelog.cluster.rows import KIND, ClusterFold
@@ -54,6 +57,11 @@ class Log:
     def gone(self, registration: str) -> bool:
         changed: bool = self.take(rules.decide_gone(self.state, registration))
         return changed
+
+    def lead(self, registration: str, topic: str, leaders: int, before: TopicLeaders | None = None) -> bool:
+        """Whether that number of brokers leads the topic from then on."""
+        change = LeadersChange(before, TopicLeaders(topic, topic and "name", leaders, 5))
+        return bool(self.take(rules.decide_leaders(self.state, registration, [change])))
 
     def states(self) -> dict[int, tuple[str, BrokerState]]:
         return {n: (one.registration, one.state) for n, one in self.state.brokers.items()}
@@ -185,6 +193,38 @@ def test_an_unregistered_broker_is_forgotten(log):
         log.drain("a")
 
 
+def test_the_controller_says_how_many_lead_a_topic(log):
+    log.register("a", port=1)
+    log.register("b", port=2)
+    epoch = log.state.epoch
+    assert not log.lead("b", "t", 2)
+    assert log.lead("a", "t", 2)
+    assert (log.state.leaders_of("t"), log.state.leaders_of("other"), log.state.epoch) == (2, 1, epoch + 1)
+    log.drain("a")
+    told = log.state.leaders["t"]
+    assert not log.lead("a", "t", 3, told)
+    assert log.lead("b", "t", 1, told)
+    assert (log.state.leaders, log.state.leaders_of("t"), log.state.epoch) == ({}, 1, epoch + 3)
+
+
+def test_a_number_of_leaders_that_was_decided_on_another_has_no_effect(log):
+    log.register("a")
+    assert log.lead("a", "t", 2)
+    epoch = log.state.epoch
+    assert not log.lead("a", "t", 4)
+    assert not log.lead("a", "t", 4, TopicLeaders("t", "name", 2, since_ms=4))
+    assert (log.state.leaders_of("t"), log.state.epoch) == (2, epoch)
+
+
+def test_all_lead_the_topics_of_which_nothing_else_is_said(log):
+    log.register("a")
+    assert log.lead("a", "", ALL)
+    assert log.lead("a", "t", 2)
+    assert [log.state.leaders_of(topic) for topic in ("t", "other")] == [2, ALL]
+    assert log.lead("a", "", 1, log.state.leaders[""])
+    assert [log.state.leaders_of(topic) for topic in ("t", "other")] == [2, 1]
+
+
 def test_rows_say_all_that_is_known(log):
     wanted = RegisteredBroker(
         4, "r", (Listener("A", "h", 1), Listener("B", "i", 2)), rack="eu", started_ms=1_795_000_000_000
@@ -193,6 +233,12 @@ def test_rows_say_all_that_is_known(log):
     assert KIND.folded(log.rows) == log.fold
     assert log.state == ClusterState({4: wanted}, 1)
     assert len(log.fold) == 2
+    log.lead("r", "t", 3)
+    log.lead("r", "", ALL)
+    assert KIND.folded(log.rows) == log.fold
+    leaders = {"t": TopicLeaders("t", "name", 3, 5), "": TopicLeaders("", "", ALL, 5)}
+    assert log.state == ClusterState({4: wanted}, 3, leaders)
+    assert len(log.fold) == 4
 
 
 # --- every order of decisions ------------------------------------------------------------------------------
@@ -204,6 +250,7 @@ steps = st.lists(
         st.tuples(st.just("drain"), names),
         st.tuples(st.just("gone"), names),
         st.tuples(st.just("unregister"), st.integers(1, 4)),
+        st.tuples(st.just("lead"), names, st.sampled_from(["", "t", "u"]), st.integers(0, 3)),
     ),
     max_size=30,
 )
@@ -211,7 +258,8 @@ steps = st.lists(
 
 def leads_by(state):
     """What leaders follow from: an epoch has one answer."""
-    return [broker.registration for broker in state.serving], state.dealt
+    leaders = {topic: told.leaders for topic, told in state.leaders.items()}
+    return [broker.registration for broker in state.serving], state.dealt, leaders
 
 
 @given(steps)
@@ -225,6 +273,9 @@ def test_ids_are_unique_the_epoch_rises_and_what_is_gone_stays_gone(script):
                 log.register(name, broker_id, port, takes_place=takes_place)
             elif kind == "unregister":
                 log.take(rules.decide_unregister(before, given_[0]))
+            elif kind == "lead":
+                name, topic, leaders = given_
+                log.lead(name, topic, leaders, before.leaders.get(topic))
             else:
                 getattr(log, kind)(given_[0])
         except (DuplicateBrokerError, StaleRegistrationError, UnknownBrokerError):

@@ -6,10 +6,21 @@ import pytest
 from support.logs import memory_lake
 
 from tidelog.cluster.cluster_log import ClusterLog
-from tidelog.cluster.model import BrokerState, ClusterState, Listener, RegisteredBroker, UnknownBrokerError
+from tidelog.cluster.leases import lease_of, said
+from tidelog.cluster.loads import BrokerLoad, TopicLoad
+from tidelog.cluster.model import (
+    ALL,
+    BrokerState,
+    ClusterState,
+    LeadersChange,
+    Listener,
+    RegisteredBroker,
+    TopicLeaders,
+    UnknownBrokerError,
+)
 from tidelog.log.base.errors import LakeNotFoundError
 from tidelog.log.lake import Lake
-from tidelog.operations.cluster import ClusterDescription, describe_cluster
+from tidelog.operations.cluster import ClusterDescription, LedTopic, describe_cluster
 
 RUNNING, DRAINING, GONE = BrokerState.RUNNING, BrokerState.DRAINING, BrokerState.GONE
 
@@ -68,6 +79,25 @@ def test_brokers_are_tried():
     assert described.cluster_id == log.cluster_id()
     assert set(described.silent) == {"r2"}
     assert ids(described.serving) == [1]
+
+
+def test_topics_say_how_many_lead_them_what_they_cost_and_since_when():
+    lake, _, _ = memory_lake()
+    lake.ensure_lake()
+    log = ClusterLog(lake)
+    for number, cores in ((1, 0.5), (2, 0.25)):
+        broker = log.register(RegisteredBroker(number, f"r{number}"), any_id=False)
+        lease = lease_of(lake.storage, broker)
+        lease.says = said(broker, BrokerLoad(1.0, (TopicLoad("a", "busy", 3, cores), TopicLoad("b", "calm", 3, 0.05))))
+        lease.renew()
+    told = [TopicLeaders("a", "busy", 8, 7), TopicLeaders("c", "silent", 2, 9)]
+    log.lead("r1", [LeadersChange(None, one) for one in told])
+    described = describe_cluster(lake).topics
+    assert described == [
+        LedTopic("busy", 2, 0.75, 7), LedTopic("calm", 1, 0.1, None), LedTopic("silent", 2, 0.0, 9)
+    ]  # fmt: skip
+    log.lead("r1", [LeadersChange(None, TopicLeaders("", "", ALL, 11))])
+    assert describe_cluster(lake).topics[1] == LedTopic("calm", 2, 0.1, 11)
 
 
 def test_no_lake_has_no_cluster():

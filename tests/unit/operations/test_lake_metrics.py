@@ -5,6 +5,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.admin_groups import stable_group
 from support.logs import FakeClock
 
+from tidelog.cluster.cluster_log import ClusterLog
+from tidelog.cluster.model import LeadersChange, RegisteredBroker, TopicLeaders
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import LakeNotFoundError
@@ -46,6 +48,13 @@ def scraped(lake, reader=None, **options):
 
 def of(found, name, **labels):
     return found[name, tuple(sorted(labels.items()))]
+
+
+def test_topics_that_several_brokers_lead(lake):
+    log = ClusterLog(lake)
+    log.register(RegisteredBroker(1, "r"), any_id=False)
+    log.lead("r", [LeadersChange(None, TopicLeaders(lake.topic("orders").id, "orders", 3, 5))])
+    assert of(scraped(lake), "tidelog_topic_leaders", topic="orders") == 3
 
 
 def test_partitions_by_the_names_of_both_exporters(lake):

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from tidelog.broker.base.partition_leaders import Dealt
 from tidelog.broker.wire.endpoints import Endpoint
+from tidelog.cluster.model import ALL
 
 # Rankings and dealt topics that a view remembers: keys are whatever clients ask for, and a view may last for months.
 MOST_RANKED = 100_000
@@ -32,11 +33,12 @@ class BrokerNode:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The brokers that run: `nodes`, at least one, sorted by id. `epoch` rises whenever they change.
+    """The brokers that run: `nodes`, at least one, sorted by id. `epoch` rises whenever leaders may.
 
     It is the leader epoch of every partition: clients ignore another leader under an epoch that they know.
     `node_id`: the broker that sees it so. `left`: brokers that went a moment ago. `known`: the ids that leaders are
-    dealt over, those of brokers that are down for now too; without it, those of `nodes`.
+    dealt over, those of brokers that are down for now too; without it, those of `nodes`. `leaders`: how many of the
+    brokers lead a topic's partitions, of its id; `usual_leaders`: of other topics. `ALL`: all that run.
     """
 
     cluster_id: str
@@ -45,6 +47,8 @@ class ClusterView:
     node_id: int = 0
     left: Sequence[BrokerNode] = ()
     known: Sequence[int] = ()
+    leaders: Mapping[UUID, int] = field(default_factory=dict)
+    usual_leaders: int = ALL
     _ranked: dict[bytes, list[BrokerNode]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _dealt: dict[tuple[UUID, str | None], Dealt] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -57,6 +61,10 @@ class ClusterView:
     def controller(self) -> BrokerNode:
         """Where clients send requests of administration; every broker serves them."""
         return self.nodes[0]
+
+    def leaders_of(self, topic: UUID) -> int:
+        """How many brokers lead a topic's partitions, where as many run; `ALL` for all."""
+        return self.leaders.get(topic, self.usual_leaders)
 
     def leader(self, topic: UUID, partition: int, rack: str | None = None) -> BrokerNode:
         """The broker that takes and serves a partition's records; one in the client's rack where there is one."""
@@ -111,7 +119,7 @@ class ClusterView:
         return self._ranking(f"{kind}:{key}".encode())[0]
 
     def _deal(self, topic: UUID, rack: str | None) -> Dealt:
-        """A topic's partitions, dealt to the brokers of a rack; to all where none is in it."""
+        """A topic's partitions, dealt to its leaders among the brokers of a rack; of all where none is in it."""
         if rack is not None and all(node.rack != rack for node in self.nodes):
             rack = None  # clients name what they like, and what is dealt is kept
         dealt = self._dealt.get((topic, rack))
@@ -120,7 +128,7 @@ class ClusterView:
                 self._dealt.clear()
             serving = [node.id for node in self.nodes]
             near = serving if rack is None else [node.id for node in self.nodes if node.rack == rack]
-            dealt = Dealt(topic.bytes, self.known or serving, near)
+            dealt = Dealt(topic.bytes, self.known or serving, near, self.leaders_of(topic) or None)
             self._dealt[topic, rack] = dealt
         return dealt
 

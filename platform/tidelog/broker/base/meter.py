@@ -92,6 +92,8 @@ class BrokerMeter:
         self.connections_opened = 0
         self.connections_refused = 0
         self.connections_dropped = 0
+        # The share of a core that each topic took of late, where several brokers serve.
+        self.topic_shares: Mapping[str, float] = {}
         self.hand_overs: Counter[str] = Counter()  # parts handed over to topics' committers, by outcome
         # Log-ins by SASL: the first of a connection, those after, and those that failed.
         self.logins = 0

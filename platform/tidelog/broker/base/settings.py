@@ -6,6 +6,7 @@ from typing import Any, Final, Self
 
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.access import AccessSettings
+from tidelog.cluster.model import ALL
 from tidelog.log.base.keys import keys_of
 from tidelog.log.config.broker_keys import held
 from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol, any_authenticates
@@ -111,6 +112,8 @@ class BrokerSettings:
     drain_s: float = 5.0
     cache_bytes: int = held("cache.bytes")
     linger: Linger | None = None
+    topic_leaders: str = held("topic.leaders")
+    topic_leaders_interval_s: float = held("topic.leaders.interval.ms")
     default_replication_factor: int = held("default.replication.factor")
     deletes_topics: bool = held("delete.topic.enable")
     maintain_every_s: float = held("log.retention.check.interval.ms")
@@ -129,6 +132,12 @@ class BrokerSettings:
         group, name = PLACES[key]
         changed = {name: value}
         return replace(self, **({group: replace(getattr(self, group), **changed)} if group else changed))
+
+    @property
+    def most_leaders(self) -> int | None:
+        """The most brokers that lead a topic, None for as many as its load needs; `ALL`: all of them do."""
+        words: dict[str, int | None] = {"auto": None, "all": ALL}
+        return words[self.topic_leaders] if self.topic_leaders in words else int(self.topic_leaders)
 
     @property
     def brokers_listener(self) -> str:

@@ -204,6 +204,12 @@ class BrokerTopics:
         """The names of all topics, sorted."""
         return await self._blocking(self._lake.topics, internal=internal)
 
+    def known(self, name: str) -> TopicState | None:
+        """What is known of a topic that is followed; None where nothing is. For any thread."""
+        followed = self._followed.get(name)
+        state = None if followed is None else followed.log.state
+        return state if state is not None and state.exists else None
+
     def committed(self, name: str) -> None:
         """This process has committed to the topic: wake the requests that wait, before the store reports it."""
         found = self._followed.get(name)

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 
 from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
@@ -12,7 +13,11 @@ from tidelog.broker.base.dialing import BrokerDialer
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.cluster.links import BrokerLinks
 from tidelog.broker.cluster.membership import ANY_ID, BrokerMembership
+from tidelog.broker.cluster.topic_leaders import BEATS, TopicLeadersByLoad
+from tidelog.cluster.cluster_log import ClusterLog
+from tidelog.cluster.leading import LeadersDecider
 from tidelog.cluster.leases import times_of
+from tidelog.cluster.loads import BrokerLoad
 from tidelog.cluster.model import Listener, RegisteredBroker
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.shared_threads import Rounds
@@ -27,6 +32,8 @@ logger = logging.getLogger(__name__)
 class Cluster:
     """One broker in its cluster. Its methods are for the loop's thread.
 
+    `own_load(now_s)`: what topics cost this process, for the thread that follows the cluster; None: it is not known.
+
     A thread of its own beats and watches, so that no work for clients keeps it waiting. When the loop itself is
     held up, it beats no more: a broker that does not answer is of no use.
     """
@@ -38,11 +45,13 @@ class Cluster:
         blocking: Blocking,
         channels: BrokerChannels,
         dialer: BrokerDialer,
+        own_load: Callable[[float], BrokerLoad] | None = None,
     ) -> None:
         self._lake = lake
         self._settings = settings
         self._blocking = blocking
         self._channels = channels
+        self._own_load = own_load
         self._started_ms = lake.clock.now_ms()
         self._loop = asyncio.get_running_loop()
         self._links = BrokerLinks(lake.clock, dialer, self._link_lost)
@@ -75,7 +84,8 @@ class Cluster:
         broker_id = ANY_ID if settings.id is None else settings.id
         listeners = tuple(Listener(name, host, port) for name, (host, port) in addresses.items())
         wanted = RegisteredBroker(broker_id, "", listeners, settings.rack, self._started_ms)
-        membership = BrokerMembership(lake, wanted)
+        leading = None if self._own_load is None else partial(self._leading, self._own_load)
+        membership = BrokerMembership(lake, wanted, leading)
         await self._blocking(membership.join, self._links.reached)
         self._membership = membership
         self._tailing = Tailing(lake.storage, lake.clock)
@@ -84,6 +94,11 @@ class Cluster:
         self._thread = threading.Thread(target=self._run, args=(membership, self._tailing), name="tidelog-cluster")
         self._thread.daemon = True
         self._thread.start()
+
+    def _leading(self, own_load: Callable[[float], BrokerLoad], log: ClusterLog) -> TopicLeadersByLoad:
+        settings, every_s = self._settings, BEATS * times_of(self._lake.storage).beat_s
+        decider = LeadersDecider(settings.most_leaders, settings.topic_leaders_interval_s)
+        return TopicLeadersByLoad(self._lake, log, own_load, decider, every_s)
 
     async def drain(self) -> bool:
         """Send clients to the other brokers from now on; whether there are any."""

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
+from uuid import UUID
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.cluster.links import Link
+from tidelog.broker.cluster.topic_leaders import TopicLeadersByLoad
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.leases import LeaseTimes, lease_of, times_of
 from tidelog.cluster.model import (
@@ -45,12 +47,19 @@ class BrokerMembership:
     """One broker's place. `wanted`: what to register, of no registration yet; its id may be `ANY_ID`.
 
     `view` is as of the last look and is replaced, never changed: any thread may read it. The methods may be called
-    from several threads.
+    from several threads. `leading`: what has topics led by as many brokers as their load needs; None: nothing has.
     """
 
-    def __init__(self, lake: Lake, wanted: RegisteredBroker, times: LeaseTimes | None = None) -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        wanted: RegisteredBroker,
+        leading: Callable[[ClusterLog], TopicLeadersByLoad] | None = None,
+        times: LeaseTimes | None = None,
+    ) -> None:
         self._lake = lake
         self._log = ClusterLog(lake)
+        self._leading = None if leading is None else leading(self._log)
         self._wanted = wanted
         self._times = times or times_of(lake.storage)
         self._timers: SilenceTimers[int | None] = SilenceTimers()
@@ -146,7 +155,9 @@ class BrokerMembership:
                 self._beat_due_s = now_s + self._times.beat_s
             if watch_is_due:
                 self._watch_due_s = now_s + self._times.beat_s
+            leads = False
             if beat_is_due and beats and self.me.is_live:
+                leads = self._leading is not None and self._leading.look(self._state, self.me, self._lease, now_s)
                 self._lease.renew()
             listed, self._left = self._left, {n: one for n, one in self._left.items() if one[1] > now_s}
             if grew or beat_is_due or len(self._left) < len(listed):
@@ -156,6 +167,8 @@ class BrokerMembership:
                 self._rejoin()
             if watch_is_due:
                 self._watch(reached)
+            if leads and self._leading is not None and self._leading.decide(self._state, self.me, now_s):
+                self._see()
             return self.view is not before
 
     def _rejoin(self) -> None:
@@ -274,7 +287,11 @@ def neighbours(me: str, others: Iterable[str]) -> frozenset[str]:
 def view_of(state: ClusterState, cluster_id: str, me: RegisteredBroker) -> ClusterView:
     """The cluster as the broker `me` sees it. Where no broker serves, it names itself."""
     nodes = tuple(map(_node, state.serving or (me,)))
-    return ClusterView(cluster_id, state.epoch, nodes, me.id, known=state.dealt or (me.id,))
+    leaders = {UUID(topic): told.leaders for topic, told in state.leaders.items() if topic}
+    known = state.dealt or (me.id,)
+    return ClusterView(
+        cluster_id, state.epoch, nodes, me.id, known=known, leaders=leaders, usual_leaders=state.leaders_of("")
+    )
 
 
 def _node(broker: RegisteredBroker) -> BrokerNode:

@@ -12,6 +12,8 @@ from tidelog.log.base.kafka_codes import KafkaCode
 
 # How long old routes are good after brokers have come or gone, where they matter at all.
 GRACE_S: Final = 10.0
+# And after another number of brokers leads a topic: by then all of them know.
+MOVED_GRACE_S: Final = 2.0
 # What a producer asks for that waits for all replicas in sync.
 ACKS_ALL: Final = -1
 
@@ -21,15 +23,23 @@ class NotEnoughReplicasError(TidelogError, kafka_code=KafkaCode.NOT_ENOUGH_REPLI
 
 
 def better_leader(
-    view: ClusterView, topic: UUID, partition: int, rack: str | None, *, races_cost: bool, epoch_age_s: float
+    view: ClusterView,
+    topic: UUID,
+    partition: int,
+    rack: str | None,
+    *,
+    races_cost: bool,
+    epoch_age_s: float,
+    moved: bool = False,
 ) -> BrokerNode | None:
     """The broker that should take a client's records of this partition instead of this one; None: take them here.
 
-    It is the one that Metadata names to a client of this `rack`. Only a broker that drains sends clients away, and on a
-    store where lost races for the next entry are dear (`races_cost`) also one that does not lead, once the view of the
-    cluster is `GRACE_S` old.
+    It is the one that Metadata names to a client of this `rack`. Only a broker that drains sends clients away, and one
+    that does not lead in two cases: on a store where lost races for the next entry are dear (`races_cost`), once the
+    view of the cluster is `GRACE_S` old; and where another number of brokers leads the topic than when its producers
+    may have come here (`moved`), once all brokers know, as else no load would move.
     """
-    leaves = not view.serves or (races_cost and epoch_age_s >= GRACE_S)
+    leaves = not view.serves or (races_cost and epoch_age_s >= GRACE_S) or (moved and epoch_age_s >= MOVED_GRACE_S)
     leader = view.leader(topic, partition, rack) if leaves else None
     return None if leader is None or leader.id == view.node_id else leader
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
+from uuid import UUID
 
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
@@ -51,6 +52,8 @@ class TopicPools:
         self._view: ClusterView | None = None
         self._epoch_s = 0.0
         self._takes_all = False
+        # Topics that another number of brokers leads than when their pools were made.
+        self._moved: set[UUID] = set()
 
     def add(self, unit: ProducedBatch, now_s: float) -> None:
         """Hand a unit to its topic's pool, behind all that came before it."""
@@ -86,20 +89,33 @@ class TopicPools:
             return
         view = self._context.cluster()
         if view is not self._view:
-            if self._view is None or view.epoch != self._view.epoch:
-                self._epoch_s = now_s
-            self._view, self._takes_all = view, view.serves and not self._races_cost
+            self._see(view, now_s)
         leader = None
         if not self._takes_all:
             age_s = now_s - self._epoch_s
             leader = better_leader(
-                view, pool.uuid, unit.partition, unit.request.rack, races_cost=self._races_cost, epoch_age_s=age_s
+                view,
+                pool.uuid,
+                unit.partition,
+                unit.request.rack,
+                races_cost=self._races_cost,
+                epoch_age_s=age_s,
+                moved=pool.uuid in self._moved,
             )
         if leader is None:
             pool.add(unit, now_s)
         else:
             text = f"Broker {leader.id} leads partition {unit.partition} of '{pool.followed.name}' now. Ask it."
             unit.refused(NotLeaderError(text, (leader.id, view.epoch)))
+
+    def _see(self, view: ClusterView, now_s: float) -> None:
+        before, self._view = self._view, view
+        if before is None or view.epoch != before.epoch:
+            self._epoch_s = now_s
+        if before is not None:
+            topics = [pool.uuid for pool in self._pools.values()]
+            self._moved.update(one for one in topics if view.leaders_of(one) != before.leaders_of(one))
+        self._takes_all = view.serves and not self._races_cost and not self._moved
 
     async def _topic(self, ref: TopicRef) -> BrokerTopic:
         """The topic of that name or id, which is never created for its records. Raises why it can't be had."""

@@ -170,6 +170,11 @@ _SERVER: Final[tuple[MetricRow[_Server], ...]] = (
         "Closed for what they sent or left.",
         lambda server: server.meter.connections_dropped,
     ),
+    gauge(
+        "tidelog_broker_topic_cores",
+        "The share of a core that a topic took of late, where several brokers serve.",
+        lambda server: [({"topic": topic}, cores) for topic, cores in sorted(server.meter.topic_shares.items())],
+    ),
     counter(
         "tidelog_broker_handed_over_parts",
         "Parts handed over to topics' committers. All but the committed ones this broker commits itself.",

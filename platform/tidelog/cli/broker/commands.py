@@ -169,22 +169,29 @@ def describe(
         int | None, typer.Argument(metavar="ID", help="The broker; without it, all of them.", show_default=False)
     ] = None,
 ) -> None:
-    """Show a lake's cluster, its epoch and its controller, and one of its brokers or all."""
-    from tidelog.cli.broker.views import broker_json, brokers_table
+    """Show a lake's cluster, its epoch and its controller, and one of its brokers or all.
+
+    With all of them: how many brokers lead each topic that costs them something, and how much of a core it takes.
+    """
+    from tidelog.cli.broker.views import broker_json, brokers_table, topic_json, topics_table
     from tidelog.operations.cluster import describe_cluster
 
     with call.open_lake() as opened:
         cluster = describe_cluster(opened)
     shown = cluster.brokers if broker_id is None else [cluster.broker(broker_id)]
+    topics = cluster.topics if broker_id is None else []
     if call.as_json:
         controller = cluster.controller and cluster.controller.id
         said = {"cluster_id": cluster.cluster_id, "epoch": cluster.state.epoch, "controller": controller}
-        print_json({**said, "brokers": [broker_json(broker, cluster) for broker in shown]})
+        brokers_shown = [broker_json(broker, cluster) for broker in shown]
+        print_json({**said, "brokers": brokers_shown, "topics": [topic_json(topic) for topic in topics]})
         return
     serving = len(cluster.serving)
     say(f"Cluster {cluster.cluster_id or '-'}  epoch {cluster.state.epoch}, brokers that serve: {serving}")
     if shown:
         console().print(brokers_table(shown, cluster))
+    if topics:
+        console().print(topics_table(topics))
     for broker in shown:
         why = cluster.silent.get(broker.registration)
         if why is not None:

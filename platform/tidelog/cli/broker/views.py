@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from tidelog.cli.serving.kafka_file import KeyRow
 from tidelog.cluster.model import RegisteredBroker
 from tidelog.commands.terminal import DASH, table
-from tidelog.operations.cluster import ClusterDescription
+from tidelog.operations.cluster import ClusterDescription, LedTopic
 
 
 def broker_json(broker: RegisteredBroker, cluster: ClusterDescription) -> Mapping[str, Any]:
@@ -37,12 +37,37 @@ def brokers_table(brokers: Sequence[RegisteredBroker], cluster: ClusterDescripti
                 ",".join(f"{at.host}:{at.port}" for at in broker.listeners) or DASH,
                 broker.rack or DASH,
                 "yes" if broker == cluster.controller else "no",
-                f"{datetime.fromtimestamp(broker.started_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC",
+                _time(broker.started_ms),
                 broker.registration,
             )
             for broker in brokers
         ],
     )
+
+
+def topic_json(topic: LedTopic) -> Mapping[str, Any]:
+    """A topic that brokers lead, as a JSON document."""
+    return {"name": topic.name, "leaders": topic.leaders, "load": topic.cores, "since_ms": topic.since_ms}
+
+
+def topics_table(topics: Sequence[LedTopic]) -> RenderableType:
+    """A row for each topic."""
+    return table(
+        ["TOPIC", ">LEADERS", ">LOAD", "SINCE"],
+        [
+            (
+                topic.name,
+                str(topic.leaders),
+                f"{topic.cores:.2f}",
+                DASH if topic.since_ms is None else _time(topic.since_ms),
+            )
+            for topic in topics
+        ],
+    )
+
+
+def _time(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def keys_json(rows: Sequence[KeyRow]) -> list[dict[str, str]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tidelog.log.base.keys import FieldKey
-from tidelog.log.base.typed_values import MAX_INT, MAX_LONG, Flag, Text, Texts, Whole
+from tidelog.log.base.typed_values import MAX_INT, MAX_LONG, Flag, Matching, Text, Texts, Whole
 
 LISTENER_PREFIX: Final = "listener.name."
 
@@ -72,6 +72,13 @@ DESCRIBED: Final = (
         "a client that takes nothing of an answer for longer is dropped; for 5 s, where fetches wait for room",
     ),
     _value("cache.bytes", 128 * _MB, _BYTES, "record batches that are kept for consumers"),
+    FieldKey(
+        "topic.leaders",
+        Matching(r"auto|all|[1-9][0-9]{0,4}", "auto, all, or a number of brokers"),
+        "how many brokers lead a topic: auto, as many as its load needs; a number, no more than that; all, all of them",
+        default="auto",
+    ),
+    _time("topic.leaders.interval.ms", 30_000, _MS, "the least time between two changes of how many lead a topic"),
     _value("default.replication.factor", 1, Whole(1, 32_767), "of topics that are created without one"),
     _value("delete.topic.enable", True, Flag(), "whether clients may delete topics"),
     _time(

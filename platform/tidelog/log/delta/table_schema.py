@@ -16,12 +16,13 @@ from tidelog.log.delta.schema import COLUMNS, DELTA_SCHEMA, PARTITION_COLUMNS, c
 class TableShape:
     """What a table's columns must be: Delta's JSON of the schema, and the partition columns.
 
-    `typed`: whether it may have a struct `columns` besides, of values' columns.
+    `typed`: whether it may have a struct `columns` besides, of values' columns. `later`: columns that a table may lack.
     """
 
     schema: str
     partition_columns: tuple[str, ...]
     typed: bool = False
+    later: frozenset[str] = frozenset()
 
     @cached_property
     def fields(self) -> Mapping[str, Any]:
@@ -53,7 +54,8 @@ def schema_problems(schema: str, partition_columns: Sequence[str], shape: TableS
         yield from _columns_problems(schema, fields.pop(COLUMNS))
     for name in dict.fromkeys([*shape.fields, *fields]):
         if name not in fields:
-            yield f"column '{name}' is gone"
+            if name not in shape.later:
+                yield f"column '{name}' is gone"
         elif name not in shape.fields:
             yield f"column '{name}' is not known"
         elif fields[name] != shape.fields[name]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,9 @@ from tidelog.log.rules.sequences import ProducerBatch, Sequences
 from tidelog.log.rules.topics import require_partition, require_topic
 from tidelog.log.segments.staging import Stager
 from tidelog.log.topic import Topic
+
+# What is due so soon is due: a clock's numbers are rounded, and a wait for less than that never ends.
+_SOON_S: Final = 1e-6
 
 
 class GroupCommit:
@@ -155,7 +159,8 @@ class PendingEntry:
         """In how many seconds `advance` has something to do, 0 for now."""
         if self._cancelled is not None:
             return 0.0
-        return max(0.0, self._not_before_s - self._engine.clock.elapsed_s())
+        left_s = self._not_before_s - self._engine.clock.elapsed_s()
+        return left_s if left_s > _SOON_S else 0.0
 
     def cancel(self, error: Exception) -> None:
         """Have what has no outcome yet fail with `error` at the next step. It may land all the same."""

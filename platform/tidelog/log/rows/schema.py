@@ -34,12 +34,13 @@ class RowSchema:
     """The columns of one kind of rows: {name: Arrow type}.
 
     Types: string, int32, int64, bool, binary, timestamp (UTC, µs; values are whole ms), and lists of structs of these.
+    `later`: columns that tables made before them lack; Delta's readers don't see them there.
     """
 
-    def __init__(self, columns: Mapping[str, pa.DataType]) -> None:
+    def __init__(self, columns: Mapping[str, pa.DataType], later: Iterable[str] = ()) -> None:
         self.file = pa.schema([pa.field(POSITION, pa.int64()), *(pa.field(n, t) for n, t in columns.items())])
         fields = [("base_offset", pa.int64()), (POSITION, pa.int64()), *columns.items()]
-        self.shape = TableShape(delta_schema(fields), ("base_offset",))
+        self.shape = TableShape(delta_schema(fields), ("base_offset",), later=frozenset(later))
         self._kinds = dict(columns)
 
     @classmethod

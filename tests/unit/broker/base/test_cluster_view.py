@@ -46,6 +46,24 @@ def test_a_topic_has_one_committer_and_topics_are_spread_over_them():
 
 
 @given(ids, st.integers(1, 8))
+def test_as_many_brokers_lead_a_topic_as_are_said(brokers, leaders):
+    few = replace(view(*brokers), leaders={TOPICS[0]: leaders}, usual_leaders=1)
+    lead = [few.leader(TOPICS[0], partition).id for partition in range(12)]
+    assert len(set(lead)) == min(leaders, len(brokers))
+    assert few.committer(TOPICS[0]).id in lead
+    assert {few.leader(TOPICS[1], partition).id for partition in range(12)} == {few.committer(TOPICS[1]).id}
+
+
+def test_as_many_lead_in_each_rack():
+    racks = replace(view((1, "a"), (2, "b"), (3, "b"), (4, "b")), usual_leaders=2)
+    for topic in TOPICS[:20]:
+        assert {racks.leader(topic, partition, "a").id for partition in range(12)} == {1}
+        near = {racks.leader(topic, partition, "b").id for partition in range(12)}
+        assert len(near) == 2
+        assert near < {2, 3, 4}
+
+
+@given(ids, st.integers(1, 8))
 def test_the_leader_is_the_first_replica_and_none_is_there_twice(brokers, factor):
     for place in PLACES[:20]:
         replicas = [node.id for node in view(*brokers).replicas(*place, factor)]

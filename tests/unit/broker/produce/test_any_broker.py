@@ -1,5 +1,8 @@
 """Any broker serves what another one leads; one that drains sends producers where Metadata would send them."""
 
+from dataclasses import replace
+from uuid import UUID
+
 import pytest
 from kio.schema.errors import ErrorCode
 from support.broker_fetches import fetch
@@ -31,6 +34,26 @@ def test_any_broker_creates_appends_and_reads(lake, own):
         assert found.error_code is ErrorCode.none
         assert fetch(requests, {"t": {0: 0}}, 11)["t", 0].records
     assert read_back(lake) == {0: [b"x"]}
+
+
+def test_producers_go_to_the_leaders_of_a_topic_that_has_another_number_of_them(lake):
+    topic = lake.create_topic("t", 1)
+    before = replace(view(1, 2, 3, own=1)(), usual_leaders=1)
+    others = [node.id for node in before.nodes if node.id != before.leader(UUID(topic.id), 0).id]
+    seen = [replace(before, node_id=others[0])]
+    with Requests(lake, lambda: seen[-1]) as requests:
+
+        def code():
+            (found,) = produce(requests).responses[0].partition_responses
+            return found.error_code
+
+        assert code() is ErrorCode.none
+        seen.append(replace(seen[-1], epoch=8, leaders={UUID(topic.id): 2}))
+        assert code() is ErrorCode.none  # not all brokers know yet
+        lake.clock.pass_s(2.0)
+        assert code() is ErrorCode.not_leader_or_follower
+        seen.append(replace(seen[-1], node_id=seen[-1].leader(UUID(topic.id), 0).id))
+        assert code() is ErrorCode.none
 
 
 @pytest.mark.parametrize("client_id", ["app", "app,zone=zone1", "app,zone=zone2", "app,zone=zone3"])

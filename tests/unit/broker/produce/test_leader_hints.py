@@ -36,3 +36,12 @@ def test_better_leader(nodes, own, rack, races_cost, age_s, expected):
     view = ClusterView("c", 1, nodes, own)
     found = better_leader(view, TOPIC, PARTITION, rack, races_cost=races_cost, epoch_age_s=age_s)
     assert (found and found.id) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "age_s", "expected"), [(OTHERS[0].id, 1.9, None), (OTHERS[0].id, 2.0, LEADER), (LEADER, 1e6, None)]
+)
+def test_producers_follow_where_another_number_of_brokers_leads(own, age_s, expected):
+    view = ClusterView("c", 1, NODES, own)
+    found = better_leader(view, TOPIC, PARTITION, None, races_cost=False, epoch_age_s=age_s, moved=True)
+    assert (found and found.id) == expected
