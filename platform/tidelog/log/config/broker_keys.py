@@ -119,7 +119,8 @@ OF_LISTENERS: Final = (
     _text(
         "ssl.keystore.location",
         "",
-        "a file with the certificate, those up to its authority, and the private key: PEM, PKCS#12 or JKS",
+        "a file with the certificate, those up to its authority, and the private key: PEM, PKCS#12 or JKS; or a folder"
+        " with `tls.crt` and `tls.key`, as Kubernetes lays a secret",
     ),
     _text("ssl.keystore.password", "", "of a file that is PKCS#12 or JKS"),
     _text("ssl.keystore.type", "what the file is", "PEM, PKCS12 or JKS"),
@@ -127,7 +128,9 @@ OF_LISTENERS: Final = (
     _text("ssl.keystore.key", "", "their private key, as PEM"),
     _text("ssl.key.password", "", "of the private key, where it is encrypted"),
     _text(
-        "ssl.truststore.location", "the system's", "a file with the authorities that are trusted: PEM, PKCS#12 or JKS"
+        "ssl.truststore.location",
+        "the system's",
+        "a file with the authorities that are trusted: PEM, PKCS#12 or JKS; or a folder with `ca.crt`",
     ),
     _text("ssl.truststore.password", "", "of a file that is PKCS#12"),
     _text("ssl.truststore.type", "what the file is", "PEM, PKCS12 or JKS"),

@@ -38,7 +38,7 @@ class ClientAuth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """TLS of a listener; Kafka's setting in the comment. Files are PEM, PKCS#12 or JKS.
+    """TLS of a listener; Kafka's setting in the comment. Files are PEM, PKCS#12 or JKS, or are in folders, as PEM.
 
     `keystore`: the certificate, those between it and its authority, and its private key; `truststore`: the
     authorities of clients' certificates, and of other brokers'. Without one, brokers trust the system's. `…_pem`: what

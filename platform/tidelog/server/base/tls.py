@@ -27,6 +27,8 @@ _VERIFY: Final = {
 }
 _KEYSTORE: Final = "ssl.keystore.location"
 _TRUSTSTORE: Final = "ssl.truststore.location"
+# The files of a folder in place of a store's file, as Kubernetes lays a secret of TLS.
+_IN_FOLDER: Final = {_KEYSTORE: ("tls.crt", "tls.key"), _TRUSTSTORE: ("ca.crt",)}
 
 
 class TlsError(InvalidConfigError):
@@ -78,7 +80,13 @@ class ListenerTls:
 
 def _versions(settings: TlsSettings) -> list[tuple[int, int, int] | None]:
     """What tells whether the files have changed."""
-    return [_version(path) for path in (settings.keystore, settings.truststore) if path]
+    places = ((_KEYSTORE, settings.keystore), (_TRUSTSTORE, settings.truststore))
+    return [_version(file) for key, path in places if path for file in _files(path, key)]
+
+
+def _files(path: str, key: str) -> list[str]:
+    """The files of a store at `path`: that one, or where it is a folder, its certificates and its key."""
+    return [os.path.join(path, name) for name in _IN_FOLDER[key]] if os.path.isdir(path) else [path]
 
 
 def _version(path: str) -> tuple[int, int, int] | None:
@@ -182,11 +190,11 @@ def _named(settings: TlsSettings) -> str:
 
 
 def _pem(path: str, key: str, password: str | None, key_password: str | None = None) -> bytes:
-    """A file as PEM. Raises `TlsError` where it can't be read."""
+    """A file, or a folder's files, as PEM. Raises `TlsError` where one can't be read."""
     try:
-        data = Path(path).read_bytes()
+        data = b"\n".join(Path(file).read_bytes() for file in _files(path, key))
     except OSError as e:
-        raise TlsError(f"{key}: {path} can't be read: {e.strerror}.") from e
+        raise TlsError(f"{key}: {e.filename} can't be read: {e.strerror}.") from e
     if not is_store(data):
         return data
     try:
