@@ -16,7 +16,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-demo setup-demo-kafka demo demo-kafka test quick mutants durations lint typecheck typecheck-product typecheck-benchmarks docs dist reliability chaos fuzz seeds examples s3 bench bench-soak bench-peers compat clean $(LAYERS:%=test-%)
+.PHONY: help setup setup-demo setup-demo-kafka demo demo-kafka test quick mutants durations lint typecheck typecheck-product typecheck-benchmarks docs dist reliability chaos fuzz seeds examples s3 bench bench-soak bench-peers compat image clean $(LAYERS:%=test-%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -103,6 +103,9 @@ bench-peers: setup ## tidelog beside Kafka and plain Delta, measured here
 # Cargo, Go, Node, a JDK and a C++ compiler must be there; what they fetch and build stays in .venv.
 compat: setup ## other projects' suites, old and new Kafka clients and Kafka's tools at brokers
 	@$(VENV)/python tests/compat/run.py $(COMPAT_ARGS)
+
+image: ## container images, by docker, podman or buildah; IMAGE, TAG and BUILDER choose
+	@deploy/image/build
 
 clean: ## what make made, except .venv
 	rm -rf build dist tidelog.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,9 +12,11 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks/peers"), str(ROOT / 
 
 from compat import (  # noqa: E402 - the path comes first
     brokers,
+    chart,
     clients,
     copier,
     franz_go,
+    images,
     kafka_programs,
     kafka_tools,
     librdkafka,
@@ -33,6 +35,8 @@ SUITES = (
     registries.SUITE,
     franz_go.SUITE,
     librdkafka.SUITE,
+    images.SUITE,
+    chart.SUITE,
 )
 BUILT = ROOT / ".venv/compat"
 # As the clusters of these suites are set up.
@@ -51,7 +55,7 @@ def main() -> int:
     for suite in given.suite or SUITES:
         print(f"\n== {suite} ==", flush=True)
         try:
-            for one in outcomes(suite, given.only, given.work / f"{suite}-{os.getpid()}"):
+            for one in outcomes(suite, given.only, given.work / f"{suite}-{os.getpid()}", write=given.write):
                 print(f"{one.state:8} {one.took_s:6.1f} s  {one.test}  {one.words}".rstrip(), flush=True)
                 found.append(one)
         except (ToolError, FileNotFoundError) as error:
@@ -66,8 +70,8 @@ def main() -> int:
     return 1 if problems else 0
 
 
-def outcomes(suite: str, only: str, work: Path) -> Iterator[Outcome]:
-    """Build a suite, start brokers, and run it."""
+def outcomes(suite: str, only: str, work: Path, *, write: bool) -> Iterator[Outcome]:
+    """Build a suite, start brokers, and run it. `write`: what was found is to be kept."""
     with ExitStack() as stack:
 
         def started(name: str, configuration: dict[str, str]) -> str:
@@ -77,6 +81,10 @@ def outcomes(suite: str, only: str, work: Path) -> Iterator[Outcome]:
             yield from clients.outcomes(work, only)
         elif suite == copier.SUITE:
             yield from copier.outcomes(work, only)
+        elif suite == chart.SUITE:
+            yield from chart.outcomes(only, write=write)
+        elif suite == images.SUITE:
+            yield from images.outcomes(work, only)
         elif suite == registries.SUITE:
             yield from registries.outcomes(work, only)
         elif suite == franz_go.SUITE:

@@ -65,6 +65,7 @@ TOOLS: Mapping[str, Tool] = {
         Tool("go", _on_path("go"), _GO, "Go's Kafka clients at brokers, and the S3 server"),
         Tool("npm", _on_path("npm"), _NODE, "Node's Kafka clients at brokers, and axe-core for the console's page"),
         Tool("versitygw", _installed("versitygw"), f"make setup, where there is {_GO}", "lakes on S3"),
+        Tool("hadolint", _installed("hadolint"), "make setup, on Linux", "the images' recipe, linted"),
         _of_debian("kcat", "kcat", "kcat at brokers"),
         _of_debian("chromium", "chromium", "the console's page in a browser"),
         _of_debian("postgres", "postgresql", "connectors of PostgreSQL and JDBC", _postgres),

@@ -1,4 +1,4 @@
-"""docs/ops: rules, dashboards, units and the container's file name metrics, commands and options that are there."""
+"""docs/ops: rules, dashboards and units name metrics, commands and options that are there."""
 
 import itertools
 import json
@@ -118,17 +118,3 @@ def test_a_unit_starts_a_command_that_is_there(unit):
     assert program == "/opt/tidelog/bin/tidelog"
     given, said = options_of(words)
     assert all(option in said for option in given)
-
-
-def test_the_container_starts_a_command_that_is_there():
-    text = (OPS / "Containerfile").read_text()
-    words = json.loads(re.search(r"^CMD (.*)$", text, re.MULTILINE)[1])
-    given, said = options_of(words)
-    assert all(option in said for option in given)
-    bound = {words[at + 1] for at, word in enumerate(words) if word in ("--listener", "--metrics")}
-    exposed = re.search(r"^EXPOSE (.*)$", text, re.MULTILINE)[1].split()
-    assert {f"0.0.0.0:{port}" for port in exposed} == bound  # from outside, a container's loopback is not reached
-    assert re.search(r"HEALTHCHECK .*:(\d+)/readyz", text)[1] in exposed
-    assert "TIDELOG_BROKER_ADVERTISED_LISTENERS=PLAINTEXT://localhost:9092" in text
-    extras = re.search(r"/src\[([^\]]+)\]", text)[1].split(",")
-    assert all(f"\n{extra} = [" in (ROOT / "pyproject.toml").read_text() for extra in extras)
