@@ -25,7 +25,11 @@ SUITE = "images"
 MOST_PULLED = {"tidelog": 250, "spark": 900}
 _USER = 10001
 _RELEASE = "bookworm"
-_MMDEBSTRAP = ("mmdebstrap", "--variant=minbase", "--include=usr-is-merged,usrmerge-")
+# A root as Debian's slim images have it: with the merged /usr from the start, and so without Perl's program that merges
+# it. What is mounted meanwhile is so for these programs alone.
+_ALONE = ("unshare", "--mount")
+_PURGED = 'chroot "$1" apt-get purge -y -q --autoremove usrmerge perl-modules-5.36'
+_MMDEBSTRAP = (*_ALONE, "mmdebstrap", "--variant=minbase", "--include=usr-is-merged", f"--customize-hook={_PURGED}")
 # What Debian's slim images leave out.
 _SLIM = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*", "/usr/share/lintian/*")
 # How packages are reached here, for the steps that fetch some.

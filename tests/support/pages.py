@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from support.forked_commands import forked_commands
 from support.nursery import run_forked
 
@@ -28,7 +29,6 @@ from tidelog.log.base.properties import properties
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))))
 SHELLS = ("sh", "bash")
-CONTAINER_INSTRUCTIONS = {"FROM", "COPY", "RUN", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL", "ENTRYPOINT"}
 
 # (page, how the block begins): why it does not run with the others of its page.
 NOT_RUN: Mapping[tuple[str, str], str] = {
@@ -66,7 +66,6 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ): "needs Kafka; test_mirror_from_kafka.py runs it at a broker",
     ("docs/mirror.md", "spark-submit jobs/mirror.py"): "needs a cluster and S3; test_spark_mirror.py runs the job",
     ("docs/console.md", "SELECT decode(value)"): "a query of the console's SQL box, whose tests run such",
-    ("docs/metrics.md", "# prometheus.yml"): "a file for Prometheus; test_prometheus.py runs it with the rules",
     ("docs/kubernetes.md", "make image"): "needs a builder of images; `make compat` runs the recipe's steps",
     ("docs/kubernetes.md", "podman run"): "needs podman; `make compat` starts a container of the image",
     ("docs/kubernetes.md", "helm upgrade"): "needs a cluster; test_chart.py checks what Helm renders",
@@ -100,13 +99,9 @@ class Block:
 
     @property
     def commands(self) -> str:
-        """What it runs, as lines for a shell: of a systemd unit its ExecStart, of a container file its ENTRYPOINT."""
+        """What it runs, as lines for a shell: of a systemd unit its ExecStart."""
         if self.language == "ini":
             return "\n".join(section.get("ExecStart", "") for section in _unit(self.code).values())
-        if self.language == "dockerfile":
-            return "\n".join(
-                shlex.join(json.loads(rest)) for word, rest in _instructions(self.code) if word == "ENTRYPOINT"
-            )
         return self.code if self.language in SHELLS else ""
 
     def begins(self, text: str) -> bool:
@@ -155,10 +150,11 @@ def check_data(block: Block) -> None:
         if "listeners" in config:  # a broker's; others are a client's
             settings_of(given_by_file(config, block.page))
         return
-    if block.language == "dockerfile":
-        unknown = {word for word, _ in _instructions(block.code)} - CONTAINER_INSTRUCTIONS
-        if unknown:
-            raise ValueError(f"no instructions of a container file: {sorted(unknown)}")
+    if block.language == "yaml":
+        try:
+            yaml.safe_load(block.code)
+        except yaml.YAMLError as error:
+            raise ValueError(str(error)) from error
         return
     decoder, rest = json.JSONDecoder(), block.code.strip()
     while rest:
@@ -174,12 +170,6 @@ def _unit(code: str) -> configparser.ConfigParser:
     except configparser.Error as error:
         raise ValueError(str(error)) from None
     return unit
-
-
-def _instructions(code: str) -> list[tuple[str, str]]:
-    """A container file's instructions, each with what follows it."""
-    words = (line.partition(" ") for line in code.splitlines() if line.strip())
-    return [(word, rest) for word, _, rest in words]
 
 
 def tidelog_calls(shell: str) -> list[list[str]]:

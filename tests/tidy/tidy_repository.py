@@ -10,7 +10,7 @@ from tidy_source import Source, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 PLATFORM = "platform"
-OUTSIDE_THE_PACKAGE = (".ci", "tests", "benchmarks", "docs")
+OUTSIDE_THE_PACKAGE = (".ci", "tests", "benchmarks", "docs", "deploy")
 
 
 @cache
