@@ -1,4 +1,4 @@
-"""The part of tidelog in native code, which is optional: where there is no compiler, Python does what it does.
+"""The parts of tidelog in native code, which are optional: where there is no compiler, Python does what they do.
 
 Everything else that setuptools must know is in pyproject.toml.
 """
@@ -8,21 +8,29 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-_FOLDER = Path("platform/tidelog/broker/records")
-_SOURCES = ("native.pyx", "crc32c.h")
-# By this `tidelog.broker.records.codec` sees whether what is built is of the sources that are there.
-_DIGEST = hashlib.sha256(b"".join((_FOLDER / name).read_bytes() for name in _SOURCES)).hexdigest()
+
+def native(name: str, *sources: str) -> Extension:
+    """A module that is built from sources in its folder; what is compiled comes first.
+
+    By a digest of them `tidelog.log.base.native_code` sees whether what is built is of the sources that are there.
+    """
+    folder = Path("platform", *name.split(".")[:-1])
+    paths = [folder / source for source in sources]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+    return Extension(
+        name,
+        [str(paths[0])],
+        depends=[str(path) for path in paths[1:]],
+        include_dirs=[str(folder)],
+        define_macros=[("TIDELOG_SOURCE", f'"{digest}"')],
+        optional=True,
+    )
+
 
 setup(
     ext_modules=[
-        Extension(
-            "tidelog.broker.records.native",
-            [str(_FOLDER / "native.pyx")],
-            depends=[str(_FOLDER / "crc32c.h")],
-            include_dirs=[str(_FOLDER)],
-            define_macros=[("TIDELOG_SOURCE", f'"{_DIGEST}"')],
-            optional=True,
-        )
+        native("tidelog.broker.records.native", "native.pyx", "crc32c.h"),
+        native("tidelog.log.segments.native_tiny", "native_tiny.pyx"),
     ],
     options={"build_ext": {"cython_c_in_temp": True}},
 )

@@ -25,6 +25,9 @@ def environment(request, built, tmp_path_factory):
     return Environment(folder, built[request.param], by_pip=BUILT in os.environ and request.param == "wheel")
 
 
+# The modules in native code, and what they are built from.
+NATIVE = ("tidelog/broker/records/native.", "tidelog/log/segments/native_tiny.")
+NATIVE_SOURCES = ("broker/records/native.pyx", "broker/records/crc32c.h", "log/segments/native_tiny.pyx")
 # What an extra is for, which imports all of it.
 OF_EXTRAS = {
     "registry": (
@@ -137,11 +140,9 @@ def test_with_a_compiler_the_wheel_has_the_native_reader_and_the_sdist_its_sourc
     require("Python.h")
     with zipfile.ZipFile(built["wheel"]) as archive:
         names = archive.namelist()
-    native = [name for name in names if name.startswith("tidelog/broker/records/native.")]
-    assert [name for name in native if name.endswith((".so", ".pyd"))]
+    assert len([name for name in names if name.startswith(NATIVE) and name.endswith((".so", ".pyd"))]) == len(NATIVE)
     assert not built["wheel"].name.endswith("-any.whl")
     assert said_by_the_reader(built["wheel"], tmp_path / "site") == ["[300] b'v' NativeRecords", "native code"]
     with tarfile.open(built["sdist"]) as archive:
         sources = {name.partition("/")[2] for name in archive.getnames()}
-    folder = "platform/tidelog/broker/records"
-    assert {"setup.py", f"{folder}/native.pyx", f"{folder}/crc32c.h"} <= sources
+    assert {"setup.py", *(f"platform/tidelog/{path}" for path in NATIVE_SOURCES)} <= sources

@@ -1,4 +1,4 @@
-"""The native part of the product, where it was built."""
+"""The native parts of the product, where they were built."""
 
 import os
 
@@ -7,16 +7,28 @@ from support.tools import require
 
 from tidelog.broker.records.columns import RecordCodec
 from tidelog.broker.records.reader import NATIVE, READER
+from tidelog.log.segments import tiny_parquet
 
 
 def native_records() -> RecordCodec:
-    """The native codec of record batches; the test skips where it was not built, and fails in CI."""
-    if NATIVE is None:
-        for tool in ("gcc", "Python.h"):
-            require(tool)
-        if os.environ.get("CI") == "true":
-            pytest.fail(READER, pytrace=False)
-        pytest.skip(READER)
+    """The native codec of record batches; see `_require`."""
+    _require(NATIVE is not None)
     from tidelog.broker.records.native_records import NativeRecords
 
     return NativeRecords()
+
+
+def native_segments() -> None:
+    """There is the native writer of segments; see `_require`."""
+    _require(tiny_parquet.NATIVE is not None)
+
+
+def _require(is_there: bool) -> None:
+    """A test skips where the native part was not built, and fails in CI."""
+    if is_there:
+        return
+    for tool in ("gcc", "Python.h"):
+        require(tool)
+    if os.environ.get("CI") == "true":
+        pytest.fail(READER, pytrace=False)
+    pytest.skip(READER)

@@ -84,9 +84,9 @@ COLUMNS: Final = (POSITION, KEY, VALUE, HEADER_KEY, HEADER_VALUE, TIMESTAMP, TIM
 
 _CHUNK: Final = fields((2, I64, integer(0)), (3, STRUCT, b""))
 # Of FileMetaData: the version and the schema; the writer's name and the columns' orders, which are by their types.
-_HEAD: Final = fields((1, I32, integer(2)), (2, LIST, _SCHEMA))
+HEAD: Final = fields((1, I32, integer(2)), (2, LIST, _SCHEMA))
 _ORDERS: Final = list_of(STRUCT, [structure((1, STRUCT, _NOTHING))] * len(COLUMNS))
-_TAIL: Final = fields((6, BINARY, binary(_CREATED_BY)), (7, LIST, _ORDERS), before=4) + STOP
+TAIL: Final = fields((6, BINARY, binary(_CREATED_BY)), (7, LIST, _ORDERS), before=4) + STOP
 
 
 def about(column: bytes, codec: bytes, count: bytes, size: bytes, stored: bytes) -> bytes:
@@ -113,4 +113,4 @@ def column_chunk(about: bytes, data_page: bytes, dictionary_page: bytes, statist
 def metadata(count: bytes, size: bytes, chunks: Sequence[bytes]) -> bytes:
     """The FileMetaData of `count` records, in pages of `size` before they are compressed."""
     group = structure((1, LIST, list_of(STRUCT, chunks)), (2, I64, size), (3, I64, count))
-    return _HEAD + fields((3, I64, count), (4, LIST, list_of(STRUCT, [group])), before=2) + _TAIL
+    return HEAD + fields((3, I64, count), (4, LIST, list_of(STRUCT, [group])), before=2) + TAIL

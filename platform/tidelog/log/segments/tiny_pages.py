@@ -55,7 +55,18 @@ class Page(NamedTuple):
 
 def codec_for(size: int, codec: Codec) -> Codec:
     """How a column of `size` bytes is compressed. A codec that no caller named is not started for few bytes."""
-    return UNCOMPRESSED if isinstance(codec, UnaskedCodec) and size < _WORTH_COMPRESSING_BYTES else codec
+    return UNCOMPRESSED if size < least_compressed(codec) else codec
+
+
+def least_compressed(codec: Codec) -> int:
+    """The bytes from which on a column is compressed."""
+    return _WORTH_COMPRESSING_BYTES if isinstance(codec, UnaskedCodec) else 0
+
+
+def compressed(codec: Codec, content: Bytes) -> bytes:
+    """A page's content, packed."""
+    packed: bytes = pa.Codec(arrows_name(codec.name), codec.level).compress(content, asbytes=True)
+    return packed
 
 
 def data_page(count: int, encoding: int, levels: bytes, values: Bytes, codec: Codec = UNCOMPRESSED) -> Page:
@@ -92,7 +103,7 @@ def _page(kind: int, about: Field, content: tuple[Bytes, ...], codec: Codec) -> 
     """What is not compressed is not copied."""
     size = stored = sum(map(len, content))
     if codec.name != "none":
-        content = (pa.Codec(arrows_name(codec.name), codec.level).compress(b"".join(content), asbytes=True),)
+        content = (compressed(codec, b"".join(content)),)
         stored = len(content[0])
     sum_of = 0
     for part in content:

@@ -1,12 +1,13 @@
-"""Segments that are in memory whole, encoded without Arrow's Parquet writer, which takes up to twice as long.
+"""Segments that are in memory whole, encoded without Arrow's Parquet writer, which takes several times as long.
 
-One row group, as Arrow's writer would write it: the same encodings, statistics, checksums and seal (docs/format.md,
-"Segments"). Columns in which all records are alike are kept, by how many records there are.
+In native code where that was built, and in Python else, or where records have headers. One row group, as Arrow's writer
+would write it: the same encodings, statistics, checksums and seal (docs/format.md, "Segments"). In Python, columns in
+which all records are alike are kept, by how many records there are.
 """
 
 import struct
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelog.log.base.native_code import native_module
 from tidelog.log.base.parquet_checksums import seal_of
 from tidelog.log.config.topics_and_lakes import Codec
 from tidelog.log.segments import tiny_footer as footer
@@ -23,9 +25,11 @@ from tidelog.log.segments.thrift import integer
 # A tiny segment has at most this many records, and this many bytes of them.
 MOST_RECORDS: Final = 100
 MOST_BYTES: Final = 256 * 1024
-# So has any other one that is written here: with more, Arrow's writer takes no longer.
-_MOST_RECORDS: Final = 16_384
-_MOST_BYTES: Final = 2**20
+# (records, bytes) of any other one that is written here: with more, Arrow's writer takes no longer than Python does.
+_IN_PYTHON: Final = 16_384, 2**20
+# Segments of more are written by row groups.
+_NATIVELY: Final = 2**17, 2**24
+NATIVE, _ = native_module("tidelog.log.segments.native_tiny", "native_tiny.pyx")
 # Bytes of a page before it is compressed, about.
 _PAGE_BYTES: Final = 256 * 1024
 _KEPT: Final = 4_096
@@ -36,11 +40,11 @@ MAGIC: Final = b"PAR1"
 # --- columns ------------------------------------------------------------------------------------------------
 
 
-def fits(count: int, size: int) -> bool:
+def _fits(count: int, size: int, most: tuple[int, int]) -> bool:
     """Whether `count` records of `size` bytes are written here: few of them are to be few bytes, too."""
     if count <= MOST_RECORDS:
         return size <= MOST_BYTES
-    return count <= _MOST_RECORDS and size <= _MOST_BYTES
+    return count <= most[0] and size <= most[1]
 
 
 class _Chunk(NamedTuple):
@@ -182,11 +186,39 @@ class Tiny(NamedTuple):
     high_us: int
 
 
+def write_if_small(records: pa.Table, codec: Codec, size: int) -> Tiny | None:
+    """As `write_tiny`; None where Arrow's writer is sooner done. `size`: the records' bytes, about."""
+    count = records.num_rows
+    if _fits(count, size, _NATIVELY) and (written := written_natively(records, codec)) is not None:
+        return written
+    return written_in_python(records, codec) if _fits(count, size, _IN_PYTHON) else None
+
+
 def write_tiny(records: pa.Table, codec: Codec) -> Tiny:
-    """A segment of one record at least, and no more than `fits` says.
+    """A segment of one record at least.
 
     Columns as `tidelog.log.delta.schema.SEGMENT` without `position`, none of `timestamp` and `timestamp_type` null.
     """
+    return written_natively(records, codec) or written_in_python(records, codec)
+
+
+def written_natively(records: pa.Table, codec: Codec) -> Tiny | None:
+    """See `write_tiny`; None where records have headers, or several types of timestamp, or there is no native code."""
+    if NATIVE is None:
+        return None
+    if tuple(records.column_names) != _NAMES:
+        records = records.select(_NAMES)
+    exports = [batch._export_to_c for batch in records.to_batches() if batch.num_rows]
+    compress = None if codec.name == "none" else partial(pages.compressed, codec)
+    written = NATIVE.segment(
+        exports, footer.COLUMNS, footer.HEAD, footer.TAIL, seal_of, pages.CODECS[codec.name], compress,
+        pages.least_compressed(codec),
+    )  # fmt: skip
+    return None if written is None else Tiny(*written)
+
+
+def written_in_python(records: pa.Table, codec: Codec) -> Tiny:
+    """See `write_tiny`."""
     key, value, headers, timestamp, kind = (_whole(records.column(name)) for name in _NAMES)
     count = len(key)
     micros = np.frombuffer(timestamp.buffers()[1], np.int64, count, timestamp.offset * 8)

@@ -164,10 +164,10 @@ def write_small_segment(
     size = records.nbytes if size is None else size
     if isinstance(codec, UnaskedCodec) and size < _WORTH_COMPRESSING_BYTES:
         codec = _PLAIN
-    written_here = columns is schema.SEGMENT and tiny_parquet.fits(records.num_rows, size)
-    if written_here and not keys_repeat(records):
-        tiny = tiny_parquet.write_tiny(records, codec)
-        return SmallSegment(tiny.data, records.num_rows, tiny.low_us // 1000, tiny.high_us // 1000)
+    if columns is schema.SEGMENT and not keys_repeat(records):
+        tiny = tiny_parquet.write_if_small(records, codec, size)
+        if tiny is not None:
+            return SmallSegment(tiny.data, records.num_rows, tiny.low_us // 1000, tiny.high_us // 1000)
     writer = SegmentWriter(pa.BufferOutputStream(), codec, columns)
     writer.write(records)
     writer.close()

@@ -9,7 +9,6 @@ from support.native import native_records
 from support.record_batches import built, packed, record_of, rows_of, stored, varint
 from support.strange_batches import compare
 
-from tidelog.broker.records import reader
 from tidelog.broker.records.batches import NONE, check, header_of
 from tidelog.broker.records.columns import COLUMNS
 from tidelog.log.delta import schema
@@ -137,24 +136,3 @@ def test_log_append_time_is_one_batch_a_time():
     records = [(5, None, b"a", []), (5, None, b"b", []), (9, None, b"c", [])]
     table = stored(records, kind=schema.LOG_APPEND_TIME)
     assert [(batch.first, batch.last) for batch in native_records().batches(table, 0, NONE, 1000)] == [(0, 1), (2, 2)]
-
-
-def test_a_part_built_from_other_sources_is_not_used(native, monkeypatch):
-    assert reader._native() == (native, "")
-    monkeypatch.setattr(native, "SOURCE", "other")
-    assert reader._native()[0] is None
-    assert "make setup" in reader._native()[1]
-
-
-@pytest.mark.parametrize(
-    ("error", "says"),
-    [(ModuleNotFoundError("no module"), "was not built"), (ImportError("undefined symbol"), "symbol")],
-)
-def test_the_reader_in_python_says_why_it_reads(error, says, monkeypatch):
-    def fails(name):
-        raise error
-
-    monkeypatch.setattr(reader, "import_module", fails)
-    native, why = reader._native()
-    assert native is None
-    assert says in why

@@ -13,7 +13,7 @@ from support.tiny_segments import CODECS, RECORDS, record, records_of
 
 from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
-from tidelog.log.segments import thrift, tiny_pages
+from tidelog.log.segments import thrift, tiny_pages, tiny_parquet
 from tidelog.log.segments.tiny_parquet import MOST_BYTES, MOST_RECORDS, write_tiny
 from tidelog.log.segments.writer import SegmentWriter, write_small_segment
 
@@ -86,7 +86,10 @@ def test_a_turned_bit_is_refused_or_changes_nothing(rows: list[Any], codec: Code
         (10, MOST_BYTES // 10, "parquet-cpp-arrow"),
     ],
 )
-def test_segments_that_are_not_large_are_written_so(count: int, size: int, writer: str) -> None:
+def test_segments_that_are_not_large_are_written_so(
+    count: int, size: int, writer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiny_parquet, "NATIVE", None)
     written = write_small_segment(records_of([(None, bytes(size), None, 5_999, 0)] * count), Codec("none", None))
     assert pq.ParquetFile(io.BytesIO(written.data)).metadata.created_by.startswith(writer)
     assert (written.records, written.min_timestamp_ms, written.max_timestamp_ms) == (count, 5, 5)
