@@ -30,6 +30,7 @@ def native(name: str, *sources: str) -> Extension:
 setup(
     ext_modules=[
         native("tidelog.broker.records.native", "native.pyx", "crc32c.h"),
+        native("tidelog.broker.records.native_lz4", "native_lz4.pyx"),
         native("tidelog.log.segments.native_tiny", "native_tiny.pyx"),
     ],
     options={"build_ext": {"cython_c_in_temp": True}},

@@ -5,6 +5,7 @@ import os
 import pytest
 from support.tools import require
 
+from tidelog.broker.records import unpacking
 from tidelog.broker.records.columns import RecordCodec
 from tidelog.broker.records.reader import NATIVE, READER
 from tidelog.log.segments import tiny_parquet
@@ -16,6 +17,11 @@ def native_records() -> RecordCodec:
     from tidelog.broker.records.native_records import NativeRecords
 
     return NativeRecords()
+
+
+def native_lz4() -> None:
+    """There is the native look at LZ4; see `_require`."""
+    _require(unpacking.NATIVE_LZ4 is not None)
 
 
 def native_segments() -> None:

@@ -10,11 +10,16 @@ import pyarrow as pa
 
 from tidelog.broker.records.batches import CODECS, GZIP, HEADER, LZ4, NONE, SNAPPY, ZSTD, header_of, sealed
 from tidelog.broker.records.errors import CorruptBatchError
+from tidelog.log.base.native_code import native_module
 
+NATIVE_LZ4, _ = native_module("tidelog.broker.records.native_lz4", "native_lz4.pyx")
+_LZ4: Final = pa.Codec("lz4")
 # At most this much is unpacked at once.
 _MOST_AT_ONCE: Final = 4 * 1024 * 1024
 _LEAST_AT_ONCE: Final = 64 * 1024
 _LEAST_SHORT: Final = 16 * 1024
+# What an LZ4 frame of up to this size unpacks to is added up sooner than a stream begins.
+_MOST_ADDED_UP: Final = 32 * 1024
 # What a Zstandard frame begins with, and the longest head that it has.
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_HEAD: Final = 18
@@ -40,6 +45,8 @@ def unpacked(codec: int, packed: memoryview, most_bytes: int) -> bytes | memoryv
             return _gunzipped(packed, most_bytes)
         if codec == SNAPPY:
             return _unsnapped(packed, most_bytes)
+        if codec == LZ4 and (data := _at_its_size(packed, most_bytes)) is not None:
+            return data
         if codec == ZSTD and (short := _short(packed, most_bytes)) is not None:
             return short
         if codec in (LZ4, ZSTD):
@@ -87,6 +94,20 @@ def _gunzipped(packed: memoryview, most_bytes: int) -> bytes:
         if not rest:
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
     raise zlib.error(f"it has more than {_MOST_MEMBERS} members")
+
+
+def _at_its_size(packed: memoryview, most_bytes: int) -> bytes | None:
+    """What a small LZ4 frame unpacks to: beginning a stream takes longer than all of it. None where it is not plain."""
+    if NATIVE_LZ4 is None or len(packed) > _MOST_ADDED_UP:
+        return None
+    size = NATIVE_LZ4.unpacked_size(packed, min(most_bytes, _MOST_AT_ONCE))
+    if size < 0:
+        return None
+    try:
+        data: bytes = _LZ4.decompress(packed, size, asbytes=True)
+    except OSError:  # the stream says why
+        return None
+    return data
 
 
 def _short(packed: memoryview, most_bytes: int) -> memoryview | None:
