@@ -5,15 +5,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from tidelog.broker.produce.linger import FileBudget
 from tidelog.broker.produce.reading import Chunk, UnitReader, together
 from tidelog.broker.produce.repeats import Landed, Repeats
 from tidelog.broker.produce.request import DuplicateSequenceError, ProducedBatch
-from tidelog.broker.records.batches import CODECS, patched
+from tidelog.broker.records.batches import CODECS, NONE, patched
 from tidelog.broker.records.topic_codec import codec_of_topic
 from tidelog.broker.records.unpacking import repacked
 from tidelog.log.appends.committer import ShareCommitter
@@ -24,6 +25,10 @@ from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.topic import Topic
 
 logger = logging.getLogger(__name__)
+
+# Batches of this size show what their codec is worth: nothing where it leaves more than this share of their records.
+_SHOWING_BYTES: Final = 2 * 1024
+_HARDLY_SMALLER: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,7 @@ class WrittenEntry:
             np.repeat(np.arange(len(units)), counts),
             {at: producer_batch(unit) for at, unit in enumerate(units) if unit.header.producer_id >= 0},
             acks=min(unit.acks for unit in units) or 1,
-            compression=codec_of(units),
+            compression=codec_that_helps(units, self._table),
             sizes_judged=True,
         )
 
@@ -200,11 +205,26 @@ def producer_batch(unit: ProducedBatch) -> ProducerBatch:
 
 
 def codec_of(units: Sequence[ProducedBatch]) -> str:
-    """The codec that most bytes of an entry came in: what its segments get where the topic leaves it to producers."""
+    """The codec that most bytes of these came in: what segments get where the topic leaves it to producers."""
     sizes: Counter[int] = Counter()
     for unit in units:
         sizes[unit.header.codec] += unit.header.size
     return CODECS[sizes.most_common(1)[0][0]]
+
+
+def codec_that_helps(units: Sequence[ProducedBatch], records: pa.Table) -> str:
+    """As `codec_of`; none where batches that are large enough to show it were made hardly smaller by theirs.
+
+    Nor would segments be. `records`: theirs, as `tidelog.broker.records.columns.COLUMNS`.
+    """
+    codec, packed = codec_of(units), sum(unit.header.size for unit in units)
+    shows = codec != CODECS[NONE] and packed >= _SHOWING_BYTES * len(units)
+    return CODECS[NONE] if shows and packed > _HARDLY_SMALLER * _size_of(records) else codec
+
+
+def _size_of(records: pa.Table) -> int:
+    """Bytes of keys, values and headers, with about as many for each record as a batch has."""
+    return sum(records.column(name).nbytes for name in ("key", "value", "headers"))
 
 
 def _duplicate(unit: ProducedBatch) -> DuplicateSequenceError:

@@ -1,6 +1,7 @@
 """A topic's `compression.type` wins over what producers pack by, in what is kept, stored and fetched; large records."""
 
 import gzip
+import random
 
 import pyarrow.parquet as pq
 import pytest
@@ -73,6 +74,23 @@ def test_a_topic_that_leaves_it_to_producers_gives_batches_as_they_came(sent):
         produced = batch(*FEW, codec=sent)
         assert produce(requests, produced) == 0
         assert fetched(requests)[16:] == produced[16:]
+
+
+@pytest.mark.parametrize(
+    ("values", "stored"),
+    [
+        ([b"wind " * 60] * 20, "LZ4"),
+        ([random.Random(at).randbytes(300) for at in range(20)], "UNCOMPRESSED"),
+        ([random.Random(0).randbytes(300)], "LZ4"),  # too few bytes to show it
+    ],
+    ids=["much smaller", "hardly smaller", "a small batch"],
+)
+def test_segments_of_batches_that_their_codec_made_hardly_smaller_have_none(values, stored):
+    lake = lake_of()
+    with Requests(lake) as requests:
+        assert produce(requests, batch(*values, codec=LZ4)) == 0
+        assert [(header_of(fetched(requests)).codec)] == [LZ4]
+    assert stored_codec(lake) == stored
 
 
 def test_idempotent_producers_and_append_time_are_as_without_a_codec():
