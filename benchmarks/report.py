@@ -16,6 +16,7 @@ FRESH = ROOT / "artifacts" / "bench"
 KEPT = ROOT / "benchmarks" / "results"
 README = ROOT / "README.md"
 SPEED = ROOT / "docs" / "speed.md"
+BROKERS = ROOT / "docs" / "brokers.md"
 KINDS = ("bench", "soak")
 # The blocks of docs/speed.md that have cases of their own, by how the cases' names begin; all others are in "bench".
 SECTIONS = {

@@ -1,4 +1,4 @@
-"""What a run leaves for people: table, page and plots, and the blocks of docs/speed.md and README.md."""
+"""What a run leaves for people: table, page and plots, and blocks of docs/speed.md, docs/brokers.md, README.md."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import page
 import plots
 import report
+import sizing
 import table
 from results import KIND, Results
 
@@ -52,6 +53,7 @@ def keep_and_write_docs() -> str:
     for name, begins in table.SECTIONS.items():
         if block := table.section(results, begins):  # results of before a case was there leave its block as it is
             report.write_block(report.SPEED, name, block)
+    sizing.write(results, report.BROKERS)
     return report.write_block(report.SPEED, KIND, table.markdown(results, _shown(draw(results, report.KEPT))))
 
 

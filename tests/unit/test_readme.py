@@ -51,7 +51,10 @@ def test_make_targets_exist(page: str) -> None:
     assert [name for name in targets if not re.search(rf"^{name}:", MAKEFILE, re.MULTILINE)] == []
 
 
-@pytest.mark.parametrize(("page", "names"), [("README.md", ["peers"]), ("docs/speed.md", BLOCKS)])
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [("README.md", ["peers"]), ("docs/speed.md", BLOCKS), ("docs/brokers.md", ["peers-sizing"])],
+)
 def test_the_figures_have_their_places(page: str, names: list[str]) -> None:
     marks = re.findall(r"^<!-- ([\w-]+:\w+) -->$", text_of(page), re.MULTILINE)
     assert marks == [f"{name}:{end}" for name in names for end in ("begin", "end")]
