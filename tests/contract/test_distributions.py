@@ -90,7 +90,9 @@ print(list(tidelog.AdminClient({{"lake": "lake"}}).list_topics().topics))
 
 
 def test_the_command_line_is_there(environment):
-    assert environment.run("tidelog", "--version") == f"tidelog {tidelog.__version__}\n"
+    program, reader = environment.run("tidelog", "--version").splitlines()
+    assert program == f"tidelog {tidelog.__version__}"
+    assert reader.startswith("Record batches are read in ")
     environment.run("tidelog", "--lake", "commands", "topic", "create", "orders")
     assert environment.run("tidelog", "--lake", "commands", "topic", "list") == "orders\n"
     environment.run("tidelog", "--lake", "commands", "maintain")

@@ -72,14 +72,23 @@ for _name, _command, _example in (
 
 def _print_version(asked: bool) -> None:
     if asked:
+        from tidelog.cli.broker.reader_line import READER_LINE  # other commands don't load what it asks
+
         typer.echo(f"tidelog {version('tidelog')}")
+        typer.echo(READER_LINE)
         raise typer.Exit
 
 
 def root(
     call: Session,
     show_version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version, and what reads brokers' batches.",
+            callback=_print_version,
+            is_eager=True,
+        ),
     ] = False,
 ) -> None:
     """Topics as Delta tables, with Kafka's semantics."""

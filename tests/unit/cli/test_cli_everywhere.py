@@ -10,6 +10,7 @@ from typer.main import get_command
 from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.state import Tenant
+from tidelog.broker.records.reader import READER
 from tidelog.cli.main import app
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
@@ -238,7 +239,9 @@ def test_wrong_usage(args):
 
 
 def test_version():
-    assert done("--version").stdout.startswith("tidelog 0.")
+    program, batches = done("--version").stdout.splitlines()
+    assert program.startswith("tidelog 0.")
+    assert batches == f"Record batches are read in {READER}"
 
 
 @pytest.mark.parametrize("words", [[], *(c[: 2 if c[0] in FAMILIES else 1] for c in COMMANDS)])
