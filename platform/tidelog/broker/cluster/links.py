@@ -58,6 +58,8 @@ class BrokerLinks:
         # When each broker answered last, on the elapsed clock; those whose connection is lost are not in it.
         self._heard: dict[str, float] = {}
         self._refused: set[str] = set()
+        # Those whose answer to the last question is late.
+        self._late: set[str] = set()
         # Those that are asked all the time; None: all are.
         self._asked: frozenset[str] | None = None
         self._rests: dict[str, asyncio.Timeout] = {}
@@ -75,7 +77,7 @@ class BrokerLinks:
         if not self._is_asked(broker.registration):
             return Link.ANSWERS
         in_time = self._clock.elapsed_s() - heard_s < ASK_EVERY_S + LATE_S
-        return Link.ANSWERS if in_time else Link.SILENT
+        return Link.ANSWERS if in_time and broker.registration not in self._late else Link.SILENT
 
     def ask(self, registrations: Iterable[str]) -> None:
         """Ask these all the time, and the others now and then."""
@@ -99,6 +101,10 @@ class BrokerLinks:
 
     def _is_asked(self, name: str) -> bool:
         return self._asked is None or name in self._asked
+
+    def _rest_s(self, name: str) -> float:
+        """How long until the next question, at moments that all questions of a machine share: it wakes up once."""
+        return ASK_EVERY_S - self._loop.time() % ASK_EVERY_S if self._is_asked(name) else REST_S
 
     def _wake(self) -> None:
         """Ask at once those that were asked now and then, and are to be asked all the time."""
@@ -129,12 +135,13 @@ class BrokerLinks:
                 self._refused.discard(name)
                 try:
                     while True:
-                        late = self._loop.call_later(LATE_S, self._lost)
+                        late = self._loop.call_later(LATE_S, self._is_late, name)
                         try:
                             async with asyncio.timeout(ANSWER_WITHIN_S):
                                 await _ask(reader, writer)
                         finally:
                             late.cancel()
+                            self._late.discard(name)
                         self._heard[name] = self._clock.elapsed_s()
                         await self._until_lost(name, reader)
                 finally:
@@ -153,10 +160,14 @@ class BrokerLinks:
                 self._refused.discard(name)
             await pause(wait_s)
 
+    def _is_late(self, name: str) -> None:
+        self._late.add(name)
+        self._lost()
+
     async def _until_lost(self, name: str, reader: asyncio.StreamReader) -> None:
         """Wait until the next question is due. Raises `ConnectionError` as soon as the connection is lost."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(ASK_EVERY_S if self._is_asked(name) else REST_S) as rest:
+            async with asyncio.timeout(self._rest_s(name)) as rest:
                 self._rests[name] = rest
                 try:
                     await reader.read(1)

@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 # which the broker itself was frozen, and its clocks begin again.
 LOOK_S: Final = 0.5
 DISTANT_LOOK_S: Final = 5.0
+# The same where nothing is unfinished, and nothing was for a while: most lakes have no transactions.
+QUIET_LOOK_S: Final = 2.0
+_QUIET_S: Final = 10.0
 PAUSE_S: Final = 15.0
 # How long an intent may be incomplete before this broker takes it that the one that ended it is gone.
 GRACE_S: Final = 2.0
@@ -57,7 +60,7 @@ class TransactionCoordinator:
         self._version = -1
         # Since when this broker sees what is unfinished, on the elapsed clock.
         self._since_s: dict[TransactionKey, float] = {}
-        self._looked_s = context.clock.elapsed_s()
+        self._looked_s = self._busy_s = context.clock.elapsed_s()
         self._task = asyncio.get_running_loop().create_task(self._keep_time())
 
     def require(self) -> None:
@@ -175,9 +178,8 @@ class TransactionCoordinator:
             self._context.topics.committed(part.topic)
 
     async def _keep_time(self) -> None:
-        look_s = DISTANT_LOOK_S if isinstance(self._context.lake.storage, Distant) else LOOK_S
         while True:
-            await pause(look_s)
+            await pause(self._pause_s())
             try:
                 await self.look()
                 await self._mark()
@@ -186,13 +188,22 @@ class TransactionCoordinator:
             except Exception:
                 logger.exception("Transactions are not watched for a moment, by a fault in the program.")
 
+    def _pause_s(self) -> float:
+        """How long until the next look."""
+        if isinstance(self._context.lake.storage, Distant):
+            return DISTANT_LOOK_S
+        return QUIET_LOOK_S if self._context.clock.elapsed_s() - self._busy_s > _QUIET_S else LOOK_S
+
     async def look(self) -> None:
         """Look at what is unfinished; abort and complete what has had its time. Raises why it can't be looked at.
 
         What can't be aborted or completed, as for a topic that can't be opened, holds up nothing else.
         """
         blocking, now_s = self._context.blocking, self._context.clock.elapsed_s()
-        self._unfinished, self._version = await blocking(self.log.unfinished, self._unfinished, self._version)
+        before = self._version
+        self._unfinished, self._version = await blocking(self.log.unfinished, self._unfinished, before)
+        if self._version != before or self._complete or self._unfinished.open or self._unfinished.incomplete:
+            self._busy_s = now_s
         timeouts_s = self._watched()
         gap, self._looked_s = now_s - self._looked_s, now_s
         times_s = {} if gap > PAUSE_S else self._since_s

@@ -7,7 +7,7 @@ from support.broker_requests import Requests
 from support.logs import memory_lake, values
 from support.produce_requests import batch, encoded_produce
 
-from tidelog.broker.transactions.coordinator import TransactionCoordinator
+from tidelog.broker.transactions.coordinator import LOOK_S, QUIET_LOOK_S, TransactionCoordinator
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import ObjectNotFoundError
@@ -92,6 +92,11 @@ def on_disk(tmp_path):
         yield lake
 
 
+def coordinator_of(requests):
+    owners = [getattr(one, "__self__", None) for one in requests.broker._context.at_close]
+    return next(one for one in owners if isinstance(one, TransactionCoordinator))
+
+
 def texts(lake):
     return [row["value"] for part in lake.topic("t").read(0) for row in part.to_pylist()]
 
@@ -109,13 +114,34 @@ def test_a_transaction_that_had_its_time_does_not_end_and_its_producer_is_fenced
             assert client.add(0) == [0]
         assert client.produce(1 if late and not new else 0, b"late" if late else b"in time") == 0
         if new:  # its first batch began it, which the coordinator sees when it looks
-            owners = [getattr(one, "__self__", None) for one in requests.broker._context.at_close]
-            coordinator = next(one for one in owners if isinstance(one, TransactionCoordinator))
-            requests.loop.run_until_complete(coordinator.look())
+            requests.loop.run_until_complete(coordinator_of(requests).look())
         lake.clock.pass_s(2.0 if late else 1.9)
         assert client.end(commit=commits, version=version) == (code if late else 0)
     assert texts(lake) == [b"first", *([b"in time"] if commits else [])]
     assert client.init() == 0
+
+
+def test_looks_are_rarer_where_there_was_nothing_unfinished_for_a_while(lake, requests):
+    coordinator, client = coordinator_of(requests), Client(requests, new=False)
+
+    def pause_s():
+        requests.loop.run_until_complete(coordinator.look())
+        return coordinator._pause_s()
+
+    assert pause_s() == LOOK_S
+    lake.clock.pass_s(11)
+    assert pause_s() == QUIET_LOOK_S
+    assert (client.init(), client.add(0), client.produce(0, b"open")) == (0, [0], 0)
+    assert pause_s() == LOOK_S
+    lake.clock.pass_s(11)
+    assert pause_s() == LOOK_S, "it is still open"
+    assert client.end(commit=True) == 0
+    assert pause_s() == LOOK_S
+    lake.clock.pass_s(11)
+    requests.loop.run_until_complete(coordinator._mark())
+    assert pause_s() == LOOK_S, "the entry that marks it"
+    lake.clock.pass_s(11)
+    assert pause_s() == QUIET_LOOK_S
 
 
 @pytest.mark.parametrize("version", range(4))
