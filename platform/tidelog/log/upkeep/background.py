@@ -90,6 +90,8 @@ class Upkeep:
         self._marks: deque[tuple[int, float]] = deque(maxlen=MARKS)
         self._trimmed_s = float("-inf")
         self._took_s = 0.0
+        # The rules as of a topic's metadata and a lake's configuration: each commit asks for them.
+        self._ruled: tuple[object, object, UpkeepRules] | None = None
 
     def after_commit(self, version: int) -> Future[None] | None:
         """Start a checkpoint in the background if `version`, which this process committed, is due for one.
@@ -140,9 +142,13 @@ class Upkeep:
             self._trimmed_s = self._clock.elapsed_s()
 
     def _rules(self) -> UpkeepRules:
-        keys = (TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms)
-        config = stored_config(self._door.folder, self._door.state.overrides, self._lake.config(), *keys)
-        return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
+        state, defaults, memo = self._door.state, self._lake.config(), self._ruled
+        if memo is None or memo[0] is not state.metadata or memo[1] is not defaults:
+            keys = (TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms)
+            config = stored_config(self._door.folder, state.overrides, defaults, *keys)
+            rules = UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
+            memo = self._ruled = (state.metadata, defaults, rules)
+        return memo[2]
 
     def _mark(self, version: int) -> None:
         now_s = self._clock.elapsed_s()

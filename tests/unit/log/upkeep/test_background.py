@@ -12,8 +12,10 @@ from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.checkpoints.reading import newest_checkpoint_version
 from tidelog.log.checkpoints.writing import write_checkpoint
 from tidelog.log.delta import layout
+from tidelog.log.door.topic_machine import stored_config
 from tidelog.log.lake import Lake
 from tidelog.log.storage import MemoryStorage
+from tidelog.log.upkeep import background
 from tidelog.log.upkeep.background import LEAST_CHECKPOINT_SPACING_S, UpkeepRules, due_version
 
 RULES = UpkeepRules(interval=500, min_age_ms=300_000)
@@ -283,6 +285,24 @@ def test_a_configuration_that_is_set_wrong_puts_upkeep_off_and_fails_nothing(cap
         upkeep.catch_up()
     assert written.versions == []
     assert "Upkeep of t is put off." in caplog.text
+
+
+def test_the_rules_are_read_once_for_each_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake, _, _, clock = lake_of()
+    asked: list[str] = []
+
+    def counted(topic: str, *more: Any) -> Any:
+        asked.append(topic)
+        return stored_config(topic, *more)
+
+    monkeypatch.setattr(background, "stored_config", counted)
+    append(lake, clock, 5)
+    assert not asked  # the topic's creation has
+    lake.alter_topic("t", config={"log.min.age.ms": "400000"})
+    append(lake, clock, 5)
+    lake.alter_config({"log.checkpoint.interval": "20"})
+    append(lake, clock, 5)
+    assert (asked, lake._logs["t"].upkeep._rules()) == (["t"] * 2, UpkeepRules(10, 400_000))
 
 
 def test_an_append_to_a_closed_lake_is_there_and_its_segments_too() -> None:
