@@ -40,7 +40,7 @@ from tidelog.log.group_commit.requests import (
 )
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.appends import AppendAnswer, CommitOutcome, StagedShare, committed
-from tidelog.log.rules.sequences import ProducerBatch, Sequences
+from tidelog.log.rules.sequences import ProducerBatch, Sequences, can_be
 from tidelog.log.rules.topics import require_partition, require_topic
 from tidelog.log.segments.staging import Stager
 from tidelog.log.topic import Topic
@@ -77,6 +77,8 @@ class GroupCommit:
         self.known: Topic | None = None
         # How often an entry was tried again since the engine began.
         self.retried = 0
+        # Whether producers' sequences are judged before an entry is staged, and not when it is committed alone.
+        self.judges_first = False
         self._open_topic = open_topic
 
     def begin(self, *requests: ProduceRequests) -> "PendingEntry":
@@ -88,14 +90,15 @@ class GroupCommit:
 
     def topic(self) -> Topic:
         """The topic as it is, opened again when it was deleted since. Raises what `open_topic` raises."""
-        topic, self.known = self.known, None
+        topic = self.known
         if topic is not None:
             try:
                 require_topic(topic.known, topic.name, topic.id)
             except (TopicChangedError, UnknownTopicError):
-                topic = None
-        self.known = topic or self._open_topic()
-        return self.known
+                topic = self.known = None
+        if topic is None:
+            topic = self.known = self._open_topic()
+        return topic
 
     def committer(self, topic: Topic) -> ShareCommitter:
         """What commits to the topic."""
@@ -200,7 +203,10 @@ class PendingEntry:
 
     def _commit(self, at_least_ms: int) -> AppendAnswer | None:
         """Commit what is staged, or else stage it first; None when nothing is open, or the answer is awaited."""
+        left = self._left
         self._answer_late()
+        if self._left != left:  # the records of the others must land without those
+            self._drop()
         if self._staged is None and not self.is_done:
             self._stage(at_least_ms)
             self._answer_cancelled()
@@ -229,6 +235,8 @@ class PendingEntry:
             with suppress(TidelogError):  # the next look sees what was committed
                 self._engine.topic().state()
         if answer.outcome is CommitOutcome.COMMITTED or staged is None:
+            if not answer.ranges:  # all is there already, by its sequences: no entry names what was staged
+                self._drop()
             self.outcomes.ranges = answer.ranges
             self._open[:], self._left, self._staged = False, 0, None
             return True
@@ -251,6 +259,7 @@ class PendingEntry:
             self._staged = None
         if answer.outcome is not CommitOutcome.STALE:
             answer.required()
+        self._engine.judges_first |= isinstance(answer.error, OutOfOrderSequenceError | ProducerFencedError)
         return False
 
     def _drop(self) -> None:
@@ -337,11 +346,17 @@ class PendingEntry:
     ) -> tuple[pa.Table, I64 | None, I32]:
         """Leave out what the producers' sequences refuse, and what is there already.
 
-        Where a batch seems to be missing, the log is looked at again: another process may have taken it in.
+        Whether all is new is what the door judges, as most often it is: only what it has refused is judged here, and
+        what comes next, until all is new again. Where a batch seems to be missing, the log is looked at again: another
+        process may have taken it in.
         """
-        requests, self._batches = self._requests, []
-        if requests.numbering is None and not requests.batches:
-            return records, rows, chosen
+        requests, self._batches, engine = self._requests, [], self._engine
+        if requests.numbering is None:
+            if not requests.batches:
+                return records, rows, chosen
+            if engine.stage_in is None and not engine.judges_first and all(map(can_be, requests.batches.values())):
+                self._batches = [batch for unit, batch in requests.batches.items() if self._open[unit]]
+                return records, rows, chosen
         counts = rows_by_partition(chosen)
         sequences = Sequences(topic.known, topic.name)
         if requests.numbering is not None:
@@ -370,7 +385,8 @@ class PendingEntry:
             return self._judge_sequences(topic, records, rows, chosen, is_newest=True)
         for unit, error in refused.items():
             self._fail_unit(unit, error)
-        if not left_out.any():
+        engine.judges_first = bool(left_out.any())
+        if not engine.judges_first:
             return records, rows, chosen
         kept = np.flatnonzero(~left_out)
         return records.take(pa.array(kept)), kept if rows is None else rows[kept], chosen[kept]

@@ -156,9 +156,14 @@ class Sequences:
         )
 
 
-def _check(batch: ProducerBatch) -> None:
+def can_be(batch: ProducerBatch) -> bool:
+    """Whether ids, epochs and sequences are like a batch's, whatever the log knows of its producer."""
     known = 0 <= batch.producer_id <= MAX_PRODUCER_ID and 0 <= batch.epoch <= MAX_EPOCH
-    if not known or any(not 0 <= first <= MAX_SEQUENCE or count < 1 for first, count in batch.sequences.values()):
+    return known and all(0 <= first <= MAX_SEQUENCE and count > 0 for first, count in batch.sequences.values())
+
+
+def _check(batch: ProducerBatch) -> None:
+    if not can_be(batch):
         raise InvalidRecordError(
             f"A batch of producer {batch.producer_id}, epoch {batch.epoch}, sequences {dict(batch.sequences)}, can't"
             " be: an id is a LONG and an epoch a SHORT from 0 on, a sequence lies between 0 and 2147483647, and there"
