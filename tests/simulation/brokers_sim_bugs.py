@@ -23,7 +23,8 @@ from tidelog.broker.produce.pool import TopicPool
 from tidelog.broker.produce.repeats import Repeats
 from tidelog.cluster import rules
 from tidelog.cluster.leading import LeadersDecider, wanted_leaders
-from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.errors import OutOfOrderSequenceError, TidelogError
+from tidelog.log.group_commit.engine import PendingEntry
 from tidelog.log.rules import appends, joint_appends
 from tidelog.log.rules.appends import AppendAnswer, CommitOutcome
 
@@ -191,6 +192,48 @@ def stages_again_what_it_handed_over() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def judges_what_it_stages_ahead_by_what_has_landed() -> Iterator[None]:
+    """An entry that is staged while the one before is committed is judged as if that were not there."""
+    judge = PendingEntry._judge_sequences
+
+    def too_early(self: Any, *args: Any, ahead: bool = False, **more: Any) -> Any:
+        self._engine.judges_first |= ahead
+        return judge(self, *args, **more)
+
+    with patch.object(PendingEntry, "_judge_sequences", too_early):
+        yield
+
+
+@contextmanager
+def takes_what_follows_an_entry_that_failed() -> Iterator[None]:
+    """An entry that was staged ahead goes on from sequences that the one before was to bring."""
+    stage, earlier = PendingEntry.stage_ahead, joint_appends._earlier_answer
+    ahead: set[str] = set()
+
+    def remembered(self: Any) -> None:
+        stage(self)
+        if self._staged is not None:
+            ahead.update(segment.path for segment in self._staged.share.segments)
+
+    def without_gaps(state: Any, topic: str, share: Any, configuration: str, sequences: Any) -> Any:
+        try:
+            return earlier(state, topic, share, configuration, sequences)
+        except OutOfOrderSequenceError:
+            if not ahead.intersection(segment.path for segment in share.segments):
+                raise
+        for batch in share.producers:
+            for partition, (first, records) in batch.sequences.items():
+                sequences._landed[batch.producer_id, partition] = batch.epoch, first + records - 1
+        return None
+
+    with (
+        patch.object(PendingEntry, "stage_ahead", remembered),
+        patch.object(joint_appends, "_earlier_answer", without_gaps),
+    ):
+        yield
+
+
 BUGS: dict[str, Planted] = {
     planted.__name__: planted
     for planted in (
@@ -206,5 +249,7 @@ BUGS: dict[str, Planted] = {
         brings_old_commits_up_again,
         commits_what_has_landed_once_more,
         stages_again_what_it_handed_over,
+        judges_what_it_stages_ahead_by_what_has_landed,
+        takes_what_follows_an_entry_that_failed,
     )
 } | IN_TRANSACTIONS

@@ -23,7 +23,7 @@ from tidelog.access import access_log, following
 from tidelog.broker import broker as broker_module
 from tidelog.broker.base import topics as broker_topics
 from tidelog.broker.base.load import TopicShares
-from tidelog.broker.base.settings import BrokerSettings, GroupSettings
+from tidelog.broker.base.settings import BrokerSettings, GroupSettings, Linger
 from tidelog.broker.broker import Broker
 from tidelog.broker.cluster import cluster as broker_cluster
 from tidelog.broker.cluster import membership
@@ -31,6 +31,7 @@ from tidelog.broker.produce.hand_over import HandOvers
 from tidelog.cluster.model import DuplicateBrokerError
 from tidelog.log.base.errors import StorageError, TidelogError
 from tidelog.log.follow import tailing
+from tidelog.log.group_commit.engine import PendingEntry
 from tidelog.server.base.blocking import in_threads
 from tidelog.server.base.listener_settings import ListenerSettings
 
@@ -64,6 +65,7 @@ class BrokersPlan:
     abandoned: bool  # whether one id's producers die, and none comes after them
     leaders: str  # how many brokers lead a topic, and the least time between two changes
     leaders_s: float
+    overlaps: bool  # whether brokers stage entries ahead, however short commits are
 
     @staticmethod
     def of(seed: int) -> "BrokersPlan":
@@ -101,6 +103,7 @@ class BrokersPlan:
             abandoned=rng.random() < 0.3,
             leaders=rng.choice(["auto", "auto", "auto", "all", "2"]),
             leaders_s=rng.choice([0.5, 1.0, 3.0]),
+            overlaps=seed % 3 == 0,
         )
 
 
@@ -269,6 +272,7 @@ class BrokerProgram(LoopProgram):
             default_replication_factor=min(3, plan.brokers),
             topic_leaders=plan.leaders,
             topic_leaders_interval_s=plan.leaders_s,
+            linger=Linger(overlap_s=0.0) if plan.overlaps else None,
         )
         self._stop = asyncio.Event()
         pool = SimPool(self.world.scheduler, self.spawn, THREADS)
@@ -310,6 +314,17 @@ def _listening(faults: list[str]) -> Iterator[None]:
         logger.propagate = before
 
 
+def _staging(history: BrokersJournal) -> Callable[..., None]:
+    """Entries that are counted where they are staged ahead."""
+    stage = PendingEntry.stage_ahead
+
+    def counted(self: Any) -> None:
+        stage(self)
+        history.counts["staged ahead"] += self._staged is not None
+
+    return counted
+
+
 def _counting(history: BrokersJournal) -> Callable[..., Awaitable[Any]]:
     """Hand-overs that are counted by what became of them."""
     handed_over = HandOvers._handed_over
@@ -333,6 +348,7 @@ def on_stage(world: BrokersWorld) -> Iterator[None]:
         for module in (broker_topics, broker_cluster, membership, following, access_log):
             stack.enter_context(patch.object(module, "threading", threads))
         stack.enter_context(patch.object(HandOvers, "_handed_over", _counting(world.history)))
+        stack.enter_context(patch.object(PendingEntry, "stage_ahead", _staging(world.history)))
         stack.enter_context(patch.object(tailing, "os", pipes))
         stack.enter_context(patch.object(tailing, "select", pipes))
         stack.enter_context(patch.object(broker_module, "listen", listen))

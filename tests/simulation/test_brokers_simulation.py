@@ -9,7 +9,7 @@ from sim_suite import suite
 HAPPENS = (
     "aborted", "committed", "fenced",
     "broker draining", "broker gone", "fetch error 74", "frozen", "handed over: committed", "handed over: unknown",
-    "killed", "left by itself", "more leaders", "produce unanswered",
+    "killed", "left by itself", "more leaders", "produce unanswered", "staged ahead",
 )  # fmt: skip
 RARE = {
     40: ("evicted", "fetch error 6", "fewer leaders", "group error 16", "handed over: refused", "produce error 6"),

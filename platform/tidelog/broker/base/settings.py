@@ -34,6 +34,8 @@ class Linger:
     Files are what small appends cost: an entry writes one for each partition that it touches. A topic has a budget of
     small files, up to `file_burst`; only files below `small_file_bytes` count. It refills by `spare_file_rate` a second
     while the process takes less than `spare` of a core, by `file_rate` once it takes `busy` of one.
+    The next entry is staged while one is committed where commits take `overlap_s` or longer, and the process less than
+    `busy` of a core.
     """
 
     linger_s: float = 0.005
@@ -45,6 +47,7 @@ class Linger:
     file_burst: float = 2_000.0
     small_file_bytes: int = 256 * 1024
     enough_bytes: int = 16 * 1024 * 1024
+    overlap_s: float = 0.005
 
 
 @dataclass(frozen=True, slots=True)

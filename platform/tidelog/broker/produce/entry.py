@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -78,6 +78,14 @@ class UnitWriter(Protocol):
         """Write what was read before and `units`, in this order. Raises why the topic can't be had."""
 
 
+@runtime_checkable
+class StagingWriter(UnitWriter, Protocol):
+    """One that can stage units while those before them are committed."""
+
+    def stage(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> Settled | UnsettledUnits:
+        """Stage what `write` would write; the next `advance`, once all before have their outcomes, commits it."""
+
+
 class EntryWriter:
     """Makes the entries of one topic, one after another, while the next one's batches may be read.
 
@@ -111,11 +119,21 @@ class EntryWriter:
 
         Raises why the topic can't be had; then nothing was tried.
         """
+        entry = self._begun(chunks, units)
+        return entry if isinstance(entry, Settled) else entry.advance() or entry
+
+    def stage(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> "Settled | WrittenEntry":
+        """As `StagingWriter.stage`. Raises as `write`."""
+        entry = self._begun(chunks, units)
+        if isinstance(entry, WrittenEntry):
+            entry.stage_ahead()
+        return entry
+
+    def _begun(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> "Settled | WrittenEntry":
         chunk = together([*chunks, self.read(units)])
         if not chunk.units:
             return Settled((), chunk.refused)
-        entry = WrittenEntry(self._engine, self._repeats, chunk, self._reader.cluster().epoch)
-        return entry.advance() or entry
+        return WrittenEntry(self._engine, self._repeats, chunk, self._reader.cluster().epoch)
 
 
 class WrittenEntry:
@@ -153,6 +171,13 @@ class WrittenEntry:
     def due_s(self) -> float:
         """In how many seconds `advance` has something to do, 0 for now."""
         return self._entry.due_s()
+
+    def stage_ahead(self) -> None:
+        """Stage it while the entry before is committed."""
+        try:
+            self._entry.stage_ahead()
+        except Exception:  # it is staged again, and has its outcome then
+            logger.exception("Staging for topic '%s' failed by a fault in the program.", self._units[0].topic)
 
     def advance(self) -> Settled | None:
         """Try to commit, once that is due. None while a unit has no outcome."""

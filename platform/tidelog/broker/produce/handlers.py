@@ -43,8 +43,8 @@ from tidelog.log.storage.port import Distant
 from tidelog.operations.rights import Right
 from tidelog.transactions.transaction_log import TransactionLog
 
-# Files cost more where each is a request over a network, whether the processor has time or not.
-_DISTANT_LINGER: Final = Linger(linger_s=0.05, spare_file_rate=Linger().file_rate)
+# Files and entries cost more where each is a request over a network, whether the processor has time or not.
+_DISTANT_LINGER: Final = Linger(linger_s=0.05, spare_file_rate=Linger().file_rate, overlap_s=float("inf"))
 # From this version on the batch itself adds its partition to its transaction; from the other on clients know the error
 # that asks them to abort (KIP-890).
 _BEGINS_SINCE: Final = 12

@@ -105,3 +105,43 @@ class NextRound:
     def left_s(self, waiting: int, now_s: float) -> float:
         """How long the units that wait do so for others; 0: no longer."""
         return max(0.0, self._until_s - now_s) if waiting < self._units else 0.0
+
+
+class Overlap:
+    """When the next entry is staged while one is committed: as late as may be, so that it holds what came meanwhile.
+
+    Where commits are short nothing is gained, and entries would be twice as many. Times are seconds; of staging and of
+    committing an entry the later ones count more.
+    """
+
+    def __init__(self, linger: Linger) -> None:
+        self._least_s = linger.overlap_s
+        self._staging_s = self._commit_s = 0.0
+
+    def wrote(self, took_s: float) -> None:
+        """An entry was staged and committed; which part was staging is taken from those before, else for half."""
+        both_s = self._staging_s + self._commit_s
+        part = self._staging_s / both_s if both_s else 0.5
+        self.staged(part * took_s)
+        self.committed((1 - part) * took_s)
+
+    def staged(self, took_s: float) -> None:
+        """An entry was staged ahead."""
+        self._staging_s = _smoothed(self._staging_s, took_s)
+
+    def committed(self, took_s: float) -> None:
+        """An entry that was staged ahead was committed."""
+        self._commit_s = _smoothed(self._commit_s, took_s)
+
+    def begins_in_s(self, *, is_staged: bool) -> float | None:
+        """How long after an entry has begun the next one is to be staged; None: not before that one is committed.
+
+        `is_staged`: whether only its commit is left.
+        """
+        if self._commit_s < self._least_s:
+            return None
+        return max(0.0, self._commit_s - self._staging_s) if is_staged else self._commit_s
+
+
+def _smoothed(before: float, now: float) -> float:
+    return (before + now) / 2 if before else now

@@ -4,14 +4,15 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
-from tidelog.broker.produce.entry import Appended, Settled, UnitWriter
-from tidelog.broker.produce.linger import NextRound, due_in_s, small_files
+from tidelog.broker.produce.entry import Appended, Settled, StagingWriter, UnitWriter, UnsettledUnits
+from tidelog.broker.produce.linger import NextRound, Overlap, due_in_s, small_files
 from tidelog.broker.produce.reading import Chunk
 from tidelog.broker.produce.request import ProducedBatch
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
@@ -22,13 +23,31 @@ logger = logging.getLogger(__name__)
 
 # What waits is read while the entry before is written, from so much on: less is read sooner than a thread wakes up.
 AHEAD_BYTES: Final = 1024 * 1024
-# What is due so soon is due: a loop's timers may be early by the resolution of its clock.
+# What is due so soon is due: a loop's timers may be early by the resolution of its clock, and it waits no shorter.
 SOON_S: Final = 1e-6
+# An entry is staged ahead if it has this part of the units of the entry before: producers that wait for that one's
+# answers send all they have in the entry after it, and files of a few units would cost as much.
+_PART: Final = 0.25
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What becomes one entry: what was read of it before, and the rest. `begun`: it, where it is staged already."""
+
+    chunks: Sequence[Chunk]
+    units: Sequence[ProducedBatch]
+    begun: Settled | UnsettledUnits | None = None
+
+    @property
+    def everything(self) -> list[ProducedBatch]:
+        """All of its units, in their order."""
+        return [unit for chunk in self.chunks for unit in chunk.units] + [*self.units]
 
 
 class TopicPool:
-    """One topic's units, in the order in which they came, and what writes them: one entry at a time.
+    """One topic's units, in the order in which they came, and what writes them: one entry after another.
 
+    While one is committed, the next one may be staged: it is committed after that, whatever became of that.
     `topic_id`: of the topic that they are for; another one may have its name by now. For the loop's thread.
     """
 
@@ -49,6 +68,9 @@ class TopicPool:
         self._linger = linger
         self._lost = lost
         self._budget = writer.budget
+        self._staging = writer if isinstance(writer, StagingWriter) else None
+        self._overlap = Overlap(linger)
+        self._next: asyncio.Task[_Entry] | None = None
         self._next_round = NextRound()
         self._waiting: deque[tuple[ProducedBatch, float]] = deque()
         self._waiting_bytes = 0
@@ -82,9 +104,13 @@ class TopicPool:
         """Write entries until nothing waits."""
         REQUEST.set(None)  # from here on the task works for many
         try:
-            while self._waiting or self._chunks or self._ahead is not None:
-                await self._until_due()
-                await self._write()
+            while self._waiting or self._chunks or self._ahead is not None or self._next is not None:
+                if self._next is not None:
+                    entry, self._next = await self._next, None
+                else:
+                    await self._until_due()
+                    entry = await self._taken()
+                await self._write(entry)
         finally:
             self._task = None
 
@@ -102,52 +128,88 @@ class TopicPool:
         if self._waiting_bytes + self._chunk_bytes >= self._linger.enough_bytes:
             return 0.0
         now_s = self._context.clock.elapsed_s()
-        left_s = self._next_round.left_s(self._units, now_s)
+        return max(self._next_round.left_s(self._units, now_s), self._lingers_s(now_s))
+
+    def _lingers_s(self, now_s: float) -> float:
+        """How long what waits does so for others, and for the budget."""
         if self._chunks or self._ahead is not None or not self._waiting:
-            return left_s
+            return 0.0
         waited_s = now_s - self._waiting[0][1]
         files_left, rate = self._budget.left(now_s), self._budget.rate(now_s)
-        return max(left_s, due_in_s(self._linger, files_left, rate, self._waiting_bytes, waited_s))
+        return due_in_s(self._linger, files_left, rate, self._waiting_bytes, waited_s)
 
     @property
     def _units(self) -> int:
         """How many units wait, or are read already."""
         return self._chunk_units + len(self._waiting)
 
-    async def _write(self) -> None:
+    async def _taken(self) -> _Entry:
+        """What is read and what waits, as the next entry."""
         if self._ahead is not None:
             await self._ahead
         chunks, self._chunks = self._chunks, []
         units = self._take(self._linger.enough_bytes - self._chunk_bytes, at_least_one=not chunks)
         self._chunk_bytes = self._chunk_units = 0
-        everything = [unit for chunk in chunks for unit in chunk.units] + units
-        sizes = [(unit.partition, unit.header.size) for unit in everything]
+        entry = _Entry(chunks, units)
+        sizes = [(unit.partition, unit.header.size) for unit in entry.everything]
         self._budget.take(small_files(self._linger, sizes), self._context.clock.elapsed_s())
+        return entry
+
+    async def _write(self, entry: _Entry) -> None:
+        everything = entry.everything
         self._is_writing, began_s = True, self._context.clock.elapsed_s()
         self._read_ahead()
         try:
-            settled = await self._committed(chunks, units)
+            settled = await self._overlapped(entry, len(everything))
         except Exception as e:  # no unit may wait for ever
             if not isinstance(e, TidelogError):
                 logger.exception("Producing to topic '%s' failed by a fault in the program.", self.followed.name)
-            refused = [one for chunk in chunks for one in chunk.refused]
+            refused = [one for chunk in entry.chunks for one in chunk.refused]
             settled = Settled((), [*refused, *((unit, e) for unit in everything)])
         finally:
             self._is_writing = False
         now_s = self._context.clock.elapsed_s()
+        (self._overlap.wrote if entry.begun is None else self._overlap.committed)(now_s - began_s)
         self._next_round.answered(len(everything), self._units, now_s - began_s, now_s)
         self._settle(settled)
 
-    async def _committed(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> Settled:
-        blocking = self._context.blocking
-        written = await blocking(self._writer.write, chunks, units)
+    async def _overlapped(self, entry: _Entry, units: int) -> Settled:
+        """Have an entry committed, and meanwhile the next one staged where that is worth it."""
+        begins_in_s = self._overlap.begins_in_s(is_staged=entry.begun is not None)
+        if self._staging is None or begins_in_s is None:
+            return await self._committed(entry)
+        commit = asyncio.create_task(self._committed(entry))
+        await asyncio.wait({commit}, timeout=begins_in_s)
+        now_s = self._context.clock.elapsed_s()
+        is_worth_it = self._units >= _PART * units and self._context.load(now_s) < self._linger.busy
+        if not commit.done() and self._units and is_worth_it and self._lingers_s(now_s) <= SOON_S:
+            self._next = asyncio.create_task(self._staged(self._staging))
+        return await commit
+
+    async def _committed(self, entry: _Entry) -> Settled:
+        blocking, written = self._context.blocking, entry.begun
+        if written is None:
+            written = await blocking(self._writer.write, entry.chunks, entry.units)
+        elif not isinstance(written, Settled):
+            written = await blocking(written.advance) or written
         while not isinstance(written, Settled):
             if written.waits_for is not None:
                 await until_done(written.waits_for)
             else:
-                await pause(written.due_s())
+                await pause(max(SOON_S, written.due_s()))  # less may be nothing by the loop's clock
             written = await blocking(written.advance) or written
         return written
+
+    async def _staged(self, writer: StagingWriter) -> _Entry:
+        """The next entry, staged; what can't be staged for now is written from the beginning in its turn."""
+        entry, began_s = await self._taken(), self._context.clock.elapsed_s()
+        try:
+            entry.begun = await self._context.blocking(writer.stage, entry.chunks, entry.units)
+        except Exception as e:
+            if not isinstance(e, TidelogError):
+                logger.exception("Staging for topic '%s' failed by a fault in the program.", self.followed.name)
+        self._overlap.staged(self._context.clock.elapsed_s() - began_s)
+        return entry
 
     def _take(self, most_bytes: int, *, at_least_one: bool) -> list[ProducedBatch]:
         units: list[ProducedBatch] = []

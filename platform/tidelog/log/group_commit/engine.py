@@ -26,11 +26,11 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.log.delta.schema import LOG_APPEND_TIME
+from tidelog.log.door.commit_objects import make_durable
 from tidelog.log.group_commit.producer_retries import ProducerRetries
 from tidelog.log.group_commit.requests import (
     I32,
     I64,
-    NO_PARTITION,
     Bools,
     Outcomes,
     ProduceRequests,
@@ -40,7 +40,7 @@ from tidelog.log.group_commit.requests import (
 )
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.appends import AppendAnswer, CommitOutcome, StagedShare, committed
-from tidelog.log.rules.sequences import ProducerBatch, Sequences, can_be
+from tidelog.log.rules.sequences import ProducerBatch, Sequences
 from tidelog.log.rules.topics import require_partition, require_topic
 from tidelog.log.segments.staging import Stager
 from tidelog.log.topic import Topic
@@ -169,6 +169,28 @@ class PendingEntry:
         """Have what has no outcome yet fail with `error` at the next step. It may land all the same."""
         self._cancelled = error
 
+    def stage_ahead(self) -> None:
+        """Stage what is open while the entry before is committed, so that `advance` has only to commit it.
+
+        Nothing is judged by what that entry may change: the door does so when this one's turn has come. Nor is an error
+        an outcome here: `advance` stages again what is not staged. For entries whose sequences are known.
+        """
+        engine, requests = self._engine, self._requests
+        is_known = engine.stage_in is None and requests.numbering is None and requests.batches_can_be
+        if engine.judges_first or not is_known or self.is_done:
+            return
+        try:
+            self._stage(0, ahead=True)
+            if self._staged is not None and requests.acks == -1:
+                share, topic = self._staged.share, engine.topic()
+                make_durable(topic.storage, [f"{topic.folder}/{segment.path}" for segment in share.segments])
+                self._staged.share = replace(share, synced=True)
+        except TidelogError:
+            self._drop()
+        except BaseException:
+            self._drop()
+            raise
+
     def advance(self) -> None:
         """Try to commit, once that is due. Returns when the attempt is over; a later call goes on."""
         if self.is_done or self.due_s():
@@ -247,7 +269,7 @@ class PendingEntry:
             return False
         if answer.outcome is CommitOutcome.UNKNOWN:
             staged.share = staged.share.repeated()
-        elif isinstance(answer.error, RequestForgottenError) or (staged.elsewhere and _is_stale_for_now(answer)):
+        elif isinstance(answer.error, RequestForgottenError) or (staged.elsewhere and answer.is_stale_for_now):
             # The other process may commit these segments at any time: their records must not be staged once more.
             raise DeliveryTimeoutError(
                 "Whether these records were committed is not known: the store, or the process that they were handed"
@@ -268,8 +290,8 @@ class PendingEntry:
             self._staged.stager.abort()
             self._staged = None
 
-    def _stage(self, at_least_ms: int) -> None:
-        """Check and stage what is open."""
+    def _stage(self, at_least_ms: int, *, ahead: bool = False) -> None:
+        """Check and stage what is open; `ahead`: while the entry before may yet land or not."""
         engine, requests = self._engine, self._requests
         topic = engine.topic()
         now_ms = max(topic.now_ms(), at_least_ms)
@@ -280,7 +302,7 @@ class PendingEntry:
         if not records.num_rows:
             return
         chosen = requests.choose(topic.known.partitions, rows)
-        records, rows, chosen = self._judge_sequences(topic, records, rows, chosen)
+        records, rows, chosen = self._judge_sequences(topic, records, rows, chosen, ahead=ahead)
         self.outcomes.rows, self.outcomes.chosen = rows, chosen
         self.outcomes.append_ms = now_ms if config.timestamp_type == LOG_APPEND_TIME else None
         if engine.stage_in is not None:
@@ -300,11 +322,11 @@ class PendingEntry:
             self._staged = _Staged(StagedShare(segments, digest, self._batches, requests.acks), stager)
 
     def _refuse_unknown_partitions(self, topic: Topic) -> None:
-        given = self._requests.partitions
-        if given is None or self._unknown_partitions(given, topic) is None:
+        given, requests = self._requests.partitions, self._requests
+        if given is None or requests.unknown_partitions(topic.known.partitions, self._open) is None:
             return
         topic.state()  # it may have grown since the last look
-        unknown = self._unknown_partitions(given, topic)
+        unknown = requests.unknown_partitions(topic.known.partitions, self._open)
         if unknown is None:
             return
         refused = np.flatnonzero(unknown)
@@ -313,14 +335,6 @@ class PendingEntry:
                 require_partition(topic.known, topic.name, int(given[row]))
             except UnknownPartitionError as e:
                 self._fail_unit(unit, e)
-
-    def _unknown_partitions(self, given: I32, topic: Topic) -> Bools | None:
-        """Which rows without an outcome name a partition that the topic does not have, as far as is known."""
-        unknown: Bools = (given != NO_PARTITION) & ((given < 0) | (given >= topic.known.partitions))
-        if not unknown.any():
-            return None
-        unknown &= self._open if self._requests.units is None else self._open[self._requests.units]
-        return unknown if unknown.any() else None
 
     def _checked(self, topic: Topic, now_ms: int) -> tuple[pa.Table, I64 | None]:
         """The records of the units that pass the topic's rules, and which rows those are; None for all."""
@@ -342,7 +356,14 @@ class PendingEntry:
         return self._requests.table.slice(0, 0), None
 
     def _judge_sequences(
-        self, topic: Topic, records: pa.Table, rows: I64 | None, chosen: I32, *, is_newest: bool = False
+        self,
+        topic: Topic,
+        records: pa.Table,
+        rows: I64 | None,
+        chosen: I32,
+        *,
+        ahead: bool = False,
+        is_newest: bool = False,
     ) -> tuple[pa.Table, I64 | None, I32]:
         """Leave out what the producers' sequences refuse, and what is there already.
 
@@ -354,7 +375,7 @@ class PendingEntry:
         if requests.numbering is None:
             if not requests.batches:
                 return records, rows, chosen
-            if engine.stage_in is None and not engine.judges_first and all(map(can_be, requests.batches.values())):
+            if ahead or (engine.stage_in is None and not engine.judges_first and requests.batches_can_be):
                 self._batches = [batch for unit, batch in requests.batches.items() if self._open[unit]]
                 return records, rows, chosen
         counts = rows_by_partition(chosen)
@@ -472,9 +493,3 @@ class PendingEntry:
             numbering.bump_epoch()
         elif len(self.outcomes.errors) < len(self._open):
             numbering.landed(self._numbered)
-
-
-def _is_stale_for_now(answer: AppendAnswer) -> bool:
-    """Whether what the log refuses now may be taken once more, if it becomes what it was."""
-    is_gone = isinstance(answer.error, TopicChangedError | UnknownTopicError)
-    return answer.outcome is CommitOutcome.STALE and not is_gone

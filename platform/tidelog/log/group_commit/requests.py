@@ -21,7 +21,7 @@ from tidelog.log.base.errors import (
 from tidelog.log.group_commit.producer_sequences import Numbering
 from tidelog.log.records.partitioners import Partitioner, assign
 from tidelog.log.rules.appends import Ranges
-from tidelog.log.rules.sequences import ProducerBatch
+from tidelog.log.rules.sequences import ProducerBatch, can_be
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +65,22 @@ class ProduceRequests:
     compression_level: int | None = None
     chosen_ahead: tuple[int, Future[I32]] | None = None
     sizes_judged: bool = False
+
+    @property
+    def batches_can_be(self) -> bool:
+        """Whether what producers say of their rows is like a batch's, whatever the log knows of them."""
+        return all(map(can_be, self.batches.values()))
+
+    def unknown_partitions(self, count: int, open_units: Bools) -> Bools | None:
+        """Which rows of open units name a partition that a topic of `count` partitions does not have."""
+        given = self.partitions
+        if given is None:
+            return None
+        unknown: Bools = (given != NO_PARTITION) & ((given < 0) | (given >= count))
+        if not unknown.any():
+            return None
+        unknown &= open_units if self.units is None else open_units[self.units]
+        return unknown if unknown.any() else None
 
     def choose(self, partitions: int, rows: I64 | None = None) -> I32:
         """The partition of each row, or of each of `rows`, in a topic of this many. Raises as `assign` does."""

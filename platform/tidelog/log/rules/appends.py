@@ -120,6 +120,12 @@ class AppendAnswer:
         """The earliest LogAppendTime that the log will accept, ms since the epoch; 0 for any."""
         return self.error.at_least_ms if isinstance(self.error, LogAppendTimeError) else 0
 
+    @property
+    def is_stale_for_now(self) -> bool:
+        """Whether what the log refuses now may be taken once more, if it becomes what it was."""
+        is_gone = isinstance(self.error, TopicChangedError | UnknownTopicError)
+        return self.outcome is CommitOutcome.STALE and not is_gone
+
     def settles(self, share: "StagedShare") -> bool:
         """Whether it is known now what became of the share.
 

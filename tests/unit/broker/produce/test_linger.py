@@ -3,7 +3,8 @@
 import pytest
 
 from tidelog.broker.base.settings import Linger
-from tidelog.broker.produce.linger import FileBudget, NextRound, due_in_s, file_rate, small_files
+from tidelog.broker.produce.handlers import _DISTANT_LINGER
+from tidelog.broker.produce.linger import FileBudget, NextRound, Overlap, due_in_s, file_rate, small_files
 
 MIB = 1024 * 1024
 LINGER = Linger()
@@ -150,3 +151,31 @@ def test_the_requests_that_a_producer_has_on_their_way_share_an_entry(window):
         next_round.answered(units[-1], waits, entry_s, now_s)
         arrivals = sorted([*arrivals[units[-1] :], *[now_s + round_trip_s] * units[-1]])
     assert units[2:] == [window] * 98
+
+
+# --- the next entry, staged while one is committed ---------------------------------------------------------
+
+
+def test_the_next_entry_is_staged_as_late_as_its_commit_allows():
+    overlap = Overlap(LINGER)
+    assert overlap.begins_in_s(is_staged=False) is None
+    overlap.wrote(0.040)  # half of it is taken for the commit
+    assert overlap.begins_in_s(is_staged=False) == pytest.approx(0.020)
+    overlap.staged(0.004)
+    overlap.committed(0.028)
+    assert overlap.begins_in_s(is_staged=True) == pytest.approx(0.012)
+    overlap.staged(1.0)
+    assert overlap.begins_in_s(is_staged=True) == 0.0
+
+
+def test_nothing_overlaps_a_short_commit():
+    overlap = Overlap(LINGER)
+    overlap.wrote(0.008)
+    assert overlap.begins_in_s(is_staged=False) is None
+    assert Overlap(Linger(overlap_s=0.0)).begins_in_s(is_staged=False) == 0.0
+
+
+def test_nothing_overlaps_where_each_entry_is_paid_for():
+    overlap = Overlap(_DISTANT_LINGER)
+    overlap.wrote(0.2)
+    assert overlap.begins_in_s(is_staged=False) is None
