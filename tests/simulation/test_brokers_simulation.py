@@ -8,12 +8,13 @@ from sim_suite import suite
 
 HAPPENS = (
     "aborted", "committed", "fenced",
-    "broker draining", "broker gone", "fetch error 74", "frozen", "handed over: committed", "handed over: unknown",
+    "broker draining", "broker gone", "fetch error 74", "frozen", "handed over: committed",
     "killed", "left by itself", "more leaders", "produce unanswered", "staged ahead",
 )  # fmt: skip
-RARE = {
-    40: ("evicted", "fetch error 6", "fewer leaders", "group error 16", "handed over: refused", "produce error 6"),
-    100: ("group error 25",),
-}
+RARELY = (
+    "evicted", "fetch error 6", "fewer leaders", "group error 16", "handed over: refused", "handed over: unknown",
+    "produce error 6",
+)  # fmt: skip
+RARE = {40: RARELY, 100: ("group error 25",)}
 
 globals().update(suite(run_brokers, "brokers_sim_run.py", 10, HAPPENS, RARE))
