@@ -7,7 +7,7 @@ what it read as JSON.
 import json
 import sys
 
-from support.spark_queries import run, source, texts, write
+from support.spark_queries import FEW_RECORDS, run, source, texts, write
 
 import tidelog
 from tidelog.log.lake import Lake
@@ -18,6 +18,7 @@ from tidelog.spark.class_archive import short_lived
 def main(uri: str, other: str, other_options: dict[str, str], checkpoint: str) -> dict[str, object]:
     """What each way to read returned."""
     config = {
+        **FEW_RECORDS,
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": short_lived(),
         "spark.sql.shuffle.partitions": "1",

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -120,7 +121,7 @@ def test_an_application_is_supervised_and_each_record_is_written_once(
         monkeypatch.setenv(name, value)
     before = groups_of_spark()
     lake.create_topic("in", 1)
-    lake.topic("in").append([record(number, amount=number) for number in range(9)])
+    lake.topic("in").append([record(number, amount=number) for number in range(6)])
     worker = Worker(lake, "here:1", WorkerSettings())
     operations = ConnectOperations(worker)
     given = config(
@@ -128,10 +129,12 @@ def test_an_application_is_supervised_and_each_record_is_written_once(
         spark_submit_args="--master local[1]",
     )  # fmt: skip
 
+    @cache
+    def rows_after(entries: int) -> list[int]:
+        return [row[0] for row in rows(tmp_path, "amount")] if entries else []
+
     def written() -> list[int]:
-        if not DeltaTable.is_deltatable(f"{tmp_path}/in"):
-            return []
-        return [row[0] for row in rows(tmp_path, "amount")]
+        return rows_after(len(list((tmp_path / "in/_delta_log").glob("*.json"))))
 
     def state() -> str:
         tasks = operations.status("c")["tasks"]
@@ -144,11 +147,11 @@ def test_an_application_is_supervised_and_each_record_is_written_once(
         eventually(lambda: len(written()) >= 3, "some records are written", PATIENCE_S)
         (group,) = groups_of_spark() - before
         os.killpg(group, signal.SIGKILL)
-        lake.topic("in").append([record(number, amount=number) for number in range(9, 15)])
-        eventually(lambda: len(written()) >= 15, "the application goes on behind them", PATIENCE_S)
-        assert written() == list(range(15))
+        lake.topic("in").append([record(number, amount=number) for number in range(6, 9)])
+        eventually(lambda: len(written()) >= 9, "the application goes on behind them", PATIENCE_S)
+        assert written() == list(range(9))
         assert groups_of_spark() - before != {group}
-        eventually(lambda: committed_offsets(lake, "connect-c") == {("in", 0): 15}, "the group shows how far it is")
+        eventually(lambda: committed_offsets(lake, "connect-c") == {("in", 0): 9}, "the group shows how far it is")
         operations.aim("c", TargetState.PAUSED)
         eventually(lambda: state() == "PAUSED", "it is paused")
         assert groups_of_spark() == before

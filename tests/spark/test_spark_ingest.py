@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.jobs_that_move import moved, ranges, refused
 from support.spark_queries import await_that, in_topic, numbered
+from support.submitting import environment
 
 from tidelog.jobs import ingest
 from tidelog.log.lake import Lake
@@ -124,7 +125,7 @@ def test_a_stream_that_is_killed_loses_and_repeats_nothing(
     with (tmp_path / "log.txt").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, ingest.__file__, *args, *slowly],
-            env={**os.environ, "SPARK_MASTER": "local[1]", **forked_workers},
+            env={**environment(tmp_path), "SPARK_MASTER": "local[1]", **forked_workers},
             stdout=log,
             stderr=log,
             start_new_session=True,

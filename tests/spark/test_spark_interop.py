@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from support.careless_engines import careless
+from support.nursery import ForkedPython
 from support.spark_queries import append, await_that, fill, in_topic, numbered, source, texts
 
 from tidelog.check.lake import repair
@@ -104,7 +105,7 @@ def test_every_engine_reads_while_another_process_appends(spark: SparkSession, l
     lake.create_topic("t", partitions=2, config={"log.checkpoint.interval": "50"})
     script = tmp_path / "writer.py"
     script.write_text(WRITER)
-    writer = subprocess.Popen([sys.executable, str(script), lake.uri], stderr=subprocess.PIPE)
+    writer = ForkedPython([sys.executable, str(script), lake.uri], stderr=subprocess.PIPE)
     try:
         await_that(lambda: lake.offsets("t")[0][1] > 150)
         for read in (

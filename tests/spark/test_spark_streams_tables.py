@@ -25,11 +25,13 @@ Drive = Any
 
 @pytest.fixture
 def driven(spark: SparkSession) -> Iterator[Drive]:
-    """Makes a driver of a builder, which is closed after the test."""
+    """Makes a driver of a builder, which is closed after the test. States have one part: each costs a batch time."""
     made: list[TopologyTestDriver] = []
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "1")
 
     def drive(builder: StreamsBuilder) -> TopologyTestDriver:
-        made.append(TopologyTestDriver(builder.build(), {}, spark))
+        made.append(TopologyTestDriver(builder.build(), {}, session))
         return made[-1]
 
     yield drive
