@@ -29,7 +29,7 @@ def native(name: str, *sources: str) -> Extension:
 
 setup(
     ext_modules=[
-        native("tidelog.broker.records.native", "native.pyx", "crc32c.h"),
+        native("tidelog.broker.records.native", "native.pyx", "pages.pxi", "crc32c.h"),
         native("tidelog.broker.records.native_lz4", "native_lz4.pyx"),
         native("tidelog.log.segments.native_tiny", "native_tiny.pyx"),
     ],

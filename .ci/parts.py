@@ -28,8 +28,9 @@ _TELLS_EVERY_S = 10.0
 _ENDS_WITHIN_S = 5.0
 # What the parts in native code are built from, and how.
 _NATIVE = (
-    "setup.py", "platform/tidelog/broker/records/native.pyx", "platform/tidelog/broker/records/crc32c.h",
-    "platform/tidelog/broker/records/native_lz4.pyx", "platform/tidelog/log/segments/native_tiny.pyx",
+    "setup.py", "platform/tidelog/broker/records/native.pyx", "platform/tidelog/broker/records/pages.pxi",
+    "platform/tidelog/broker/records/crc32c.h", "platform/tidelog/broker/records/native_lz4.pyx",
+    "platform/tidelog/log/segments/native_tiny.pyx",
 )  # fmt: skip
 # The modules of tests/support that say what is installed for tests.
 _INSTALL = ("axe", "installing", "kafka_clients", "kafka_programs", "tools")

@@ -28,8 +28,8 @@ def environment(request, built, tmp_path_factory):
 # The modules in native code, and what they are built from.
 NATIVE = ("tidelog/broker/records/native.", "tidelog/broker/records/native_lz4.", "tidelog/log/segments/native_tiny.")
 NATIVE_SOURCES = (
-    "broker/records/native.pyx", "broker/records/crc32c.h", "broker/records/native_lz4.pyx",
-    "log/segments/native_tiny.pyx",
+    "broker/records/native.pyx", "broker/records/pages.pxi", "broker/records/crc32c.h",
+    "broker/records/native_lz4.pyx", "log/segments/native_tiny.pyx",
 )  # fmt: skip
 # What an extra is for, which imports all of it.
 OF_EXTRAS = {

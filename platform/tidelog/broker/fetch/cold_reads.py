@@ -16,6 +16,8 @@ AT_ONCE: Final = 4
 # Streams that are kept open between two reads, and for how long.
 MOST_OPEN: Final = 64
 OPEN_S: Final = 10.0
+# A cache of less has no room for what is read before it is asked for: other reads would drop it.
+LEAST_AHEAD: Final = 16 * 1024 * 1024
 # A read that begins no more than this before an offset may bring it along: it is waited for.
 NEAR: Final = 65_536
 
@@ -31,6 +33,11 @@ class ColdReads:
         # By place and position, the one that waits for the longest time first; with the time it was put here.
         self._open: OrderedDict[tuple[Place, int], tuple[SegmentStream, float]] = OrderedDict()
         self._closing: asyncio.TimerHandle | None = None
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether chunks may be read before they are asked for."""
+        return self._context.cache.most_bytes >= LEAST_AHEAD
 
     def read(self, topic: BrokerTopic, place: Place, offset: int) -> "asyncio.Task[BatchRun]":
         """Read the chunk that begins at the offset, or the one that is on its way and may hold it.

@@ -1,12 +1,14 @@
 """A partition's segments as record batches, read on from where the last read ended. For one thread at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from tidelog.broker.base.batch_cache import BatchRun, Place
+from tidelog.broker.fetch.segment_rows import NotPlainError, SegmentRows
 from tidelog.broker.records.batches import CODECS, GZIP, MAGIC, NONE, BatchHeader, sealed
 from tidelog.broker.records.columns import EncodedBatch, RecordCodec
 from tidelog.broker.records.unpacking import repacked
@@ -27,6 +29,7 @@ BATCH_BYTES: Final = 256 * 1024
 # A batch of this size holds one record. It is more than a consumer asks for of a partition by default.
 LARGE_BYTES: Final = 1024 * 1024
 _AS_IT_CAME: Final = ("gzip", "snappy", "lz4")
+_NO_STOP: Final = 2**63 - 1
 _OFFSET: Final = RECORDS.get_field_index("offset")
 
 
@@ -42,6 +45,7 @@ class SegmentStream:
         self._version = -1  # of the topic, as of which it was planned
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._rest: pa.RecordBatch | None = None
+        self._pages: SegmentRows | None = None  # where they are read without Arrow
 
     def read(self, records: RecordCodec, leader_epoch: int, stop: int | None) -> BatchRun:
         """The next chunk, from the position up to where `stop`, the log end, or enough is reached.
@@ -52,10 +56,12 @@ class SegmentStream:
         if self.is_rewritten:
             self.close()
         first = self.position
-        rows = self._next_records(stop)
-        if rows is None:
+        batches = self._next_batches(records, leader_epoch, stop)
+        if batches is None:
+            rows = self._next_records(stop)
+            batches = records.batches(rows, leader_epoch, self._place[2], BATCH_BYTES) if rows is not None else ()
+        if not batches:
             return self._gap(first, leader_epoch)
-        batches = records.batches(rows, leader_epoch, self._place[2], BATCH_BYTES)
         data, lasts = [self._sent(batch) for batch in batches], [batch.last for batch in batches]
         return BatchRun(self._place, first, self.position, lasts, data, sum(map(len, data)), self._version)
 
@@ -85,7 +91,7 @@ class SegmentStream:
     @property
     def is_rewritten(self) -> bool:
         """Whether what is open was rewritten since it was planned."""
-        if self._batches is None and self._rest is None:
+        if self._batches is None and self._rest is None and self._pages is None:
             return False
         rewrites = self._topic.known.rewrites
         return rewrites.touch(self._place[1], self.position, self._planned_end, self._version)
@@ -94,7 +100,47 @@ class SegmentStream:
         """Close the segment that is open."""
         if self._batches is not None:
             self._batches.close()  # type: ignore[attr-defined]
-        self._batches = self._rest = None
+        if self._pages is not None:
+            self._pages.close()
+        self._batches = self._rest = self._pages = None
+
+    def _next_batches(self, records: RecordCodec, leader_epoch: int, stop: int | None) -> Sequence[EncodedBatch] | None:
+        """Batches up to `READ_BYTES`, without Arrow; none up to the stop; None where Arrow is to read."""
+        pages = self._pages or self._pages_from_here(records)
+        self._pages = None
+        if pages is None:
+            return None
+        with suppress(NotPlainError):  # what was read before that is taken first
+            pages.fill(READ_BYTES, MOST_SEGMENTS)
+        rows = pages.rows
+        batches = None
+        if rows.next_offset >= 0:
+            batches = rows.batches(leader_epoch, self._place[2], BATCH_BYTES, READ_BYTES, stop or _NO_STOP)
+        if batches is None:
+            pages.close()
+            return None
+        if stop is not None and rows.next_offset >= stop:
+            self.position = stop
+        else:
+            self.position = batches[-1].last + 1
+        if rows.next_offset >= 0 or not pages.is_through:
+            self._pages = pages
+        return batches
+
+    def _pages_from_here(self, records: RecordCodec) -> SegmentRows | None:
+        """What comes next, planned again; None where Arrow reads already, or alone can."""
+        if self._batches is not None or self._rest is not None:
+            return None
+        rows = records.rows()
+        if rows is None:
+            return None
+        plan = self._topic.plan(self._place[1], self.position, self.position + PLANNED_OFFSETS)
+        if plan.start == plan.end or plan.typing is not None:
+            return None
+        # Of a segment that the plan cuts all is read.
+        self._planned_end = max([plan.end, *(segment.end for segment in plan.segments[-1:])])
+        self._version = plan.version
+        return SegmentRows(self._storage, self._topic.folder, plan, rows)
 
     def _next_records(self, stop: int | None) -> pa.RecordBatch | None:
         """Records up to about `READ_BYTES`; None where there are none up to the stop, or the log end."""

@@ -92,6 +92,9 @@ class AiokafkaRecords:
             for batch in arrow_batches(records.slice(start, end - start), leader_epoch, codec, most_bytes)
         ]
 
+    def rows(self) -> None:
+        """See `RecordCodec.rows`."""
+
 
 def _one_by_one(records: pa.RecordBatch, leader_epoch: int, codec: int, most_bytes: int) -> Sequence[EncodedBatch]:
     """Batches by aiokafka's builder."""

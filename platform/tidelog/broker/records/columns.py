@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from tidelog.log.base.errors import RecordTooLargeError, TidelogError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import schema
 
+# A page of a column: its bytes, unpacked, how many values it has, their encoding by Parquet's numbers, and whether they
+# are a dictionary's.
+Page = tuple[memoryview, int, int, bool]
 # No record has a later timestamp: it is kept as microseconds in a LONG.
 LAST_MS = (2**63 - 1) // 1000
 # Kafka's timestamp of a record that has none.
@@ -138,6 +141,40 @@ class EncodedBatch:
     last: int
 
 
+class StoredRows(Protocol):
+    """Records of segments' pages, in the order of their offsets, to be written as batches. For one thread at a time."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes those take that are not written yet."""
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of the first record that is not written yet, -1 where there is none."""
+
+    def thrift(self, data: memoryview, at: int, end: int) -> tuple[dict[int, Any], int]:
+        """(the fields of the struct that begins there, where it ends), of Thrift's compact protocol.
+
+        Structs are dicts, numbers int, lists list, and all else bytes. Raises `ValueError`.
+        """
+
+    def add(self, count: int, columns: list[list[Page]], base: int, first: int, low: int, end: int) -> bool:
+        """Take the `count` records of a row group; whether all of it is plain, else none are taken.
+
+        `columns`: the pages of each leaf of a plain topic's segment. A record's offset is its position and `base`, and
+        has to be below `end`; positions are counted from `first` on, or read where that is -1. What is below the offset
+        `low` is left out.
+        """
+
+    def batches(
+        self, leader_epoch: int, codec: int, most_bytes: int, most_in_all: int, stop: int
+    ) -> "Sequence[EncodedBatch] | None":
+        """The next records as `RecordCodec.batches` has them, of offsets below `stop`; None for what is not plain.
+
+        One batch at least, if there are records, and more while all are at most `most_in_all` bytes unpacked.
+        """
+
+
 class RecordCodec(Protocol):
     """Turns record batches into Arrow columns and back. All methods may be called from many threads."""
 
@@ -156,3 +193,6 @@ class RecordCodec(Protocol):
         and headers where there are any. `codec`: what they are packed by, an index of
         `tidelog.broker.records.batches.CODECS`.
         """
+
+    def rows(self) -> StoredRows | None:
+        """Room for records of segments' pages; None where only Arrow reads them."""

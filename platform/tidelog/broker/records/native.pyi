@@ -1,8 +1,11 @@
 """Record batches read and written in native code, without the interpreter's lock; what is not plain is left out."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
+
+from tidelog.broker.records.columns import Page
 
 SOURCE: str
 """The SHA-256 of the sources that this was built from, in hex."""
@@ -36,3 +39,19 @@ def batches(
     `export_to_c`: the method `_export_to_c` of records as `tidelog.log.delta.schema.RECORDS`, or with headers.
     `most_bytes`: see `RecordCodec.batches`. Without `is_sealed` they have no checksum yet.
     """
+
+def thrift(data: bytes | memoryview, at: int, end: int) -> tuple[dict[int, Any], int]:
+    """See `tidelog.broker.records.columns.StoredRows.thrift`."""
+
+class Rows:
+    """See `tidelog.broker.records.columns.StoredRows`."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def next_offset(self) -> int: ...
+    def add(self, count: int, columns: list[list[Page]], base: int, first: int, low: int, end: int) -> bool: ...
+    def batches(
+        self, epoch: int, most_bytes: int, most_in_all: int, stop: int, is_sealed: bool
+    ) -> Sequence[tuple[bytes, int, int]] | None:
+        """Without `is_sealed` they have no checksum yet."""

@@ -11,9 +11,9 @@ Arrays go from and to Arrow by its C data interface: https://arrow.apache.org/do
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 
 cdef extern from "crc32c.h":
@@ -244,6 +244,7 @@ cdef struct Row:
     int32_t key_size  # -1: null
     int32_t value_size
     int32_t headers
+    int32_t first_header  # where rows are written
 
 
 cdef struct Header:
@@ -585,31 +586,18 @@ cdef void _prepare(Batch *batch, Py_buffer *whole, Py_buffer *body) noexcept:
     batch.first_ms = <int64_t>_big(at + FIRST_MS_AT, 8)
 
 
-# --- columns into batches -----------------------------------------------------------------------------------------
+# --- rows into batches --------------------------------------------------------------------------------------------
 
 
-cdef struct Texts:
-    # An Arrow array of bytes: `borders` and `valid` from its first value on.
-    const int32_t *borders
-    const uint8_t *data
-    const uint8_t *valid
-    int64_t first  # in `valid`
-    int64_t length
-
-
-cdef struct Stored:
-    int64_t rows
+cdef struct Written:
+    # Rows to be written, by their offsets; times in ms since the epoch. Of its headers a row has those from
+    # `first_header` on.
+    int64_t count
+    const Row *rows
     const int64_t *offsets
-    const int64_t *micros
+    const int64_t *times
     const int32_t *kinds
-    Texts key
-    Texts value
-    # Of each row, where its headers begin; NULL where there are none at all.
-    const int32_t *lists
-    const uint8_t *lists_valid
-    int64_t lists_first
-    Texts header_key
-    Texts header_value
+    const Header *headers
 
 
 cdef struct Made:
@@ -641,135 +629,125 @@ cdef inline uint8_t *_put_number(uint8_t *at, int64_t number) noexcept nogil:
     return at + 1
 
 
-cdef inline int64_t _ms(const Stored *stored, int64_t row) noexcept nogil:
-    cdef int64_t micros = stored.micros[row], ms = micros / 1000
-    return ms - (micros % 1000 < 0)
+cdef inline int64_t _ms_of(int64_t micros) noexcept nogil:
+    """Rounded down."""
+    return micros / 1000 - (micros % 1000 < 0)
 
 
-cdef inline bint _is_null(const uint8_t *valid, int64_t place) noexcept nogil:
-    return valid != NULL and not valid[place >> 3] >> (place & 7) & 1
-
-
-cdef inline int64_t _text_size(const Texts *texts, int64_t row, bint *is_whole) noexcept nogil:
+cdef inline int64_t _text_size(int32_t size) noexcept nogil:
     """The bytes of a value with its length before it."""
-    if _is_null(texts.valid, texts.first + row):
-        return 1
-    cdef int64_t size = <int64_t>texts.borders[row + 1] - texts.borders[row]
-    if size < 0 or texts.borders[row] < 0:
-        is_whole[0] = False
-        return 1
-    return _varint_size(_zigzag(size)) + size
+    return 1 if size < 0 else _varint_size(_zigzag(size)) + <int64_t>size
 
 
-cdef inline uint8_t *_put_text(uint8_t *at, const Texts *texts, int64_t row) noexcept nogil:
-    if _is_null(texts.valid, texts.first + row):
-        return _put_number(at, -1)
-    cdef int32_t size = texts.borders[row + 1] - texts.borders[row]
+cdef inline uint8_t *_put_text(uint8_t *at, const uint8_t *text, int32_t size) noexcept nogil:
     at = _put_number(at, size)
-    if size:
-        memcpy(at, texts.data + texts.borders[row], size)
+    if size <= 0:
+        return at
+    memcpy(at, text, size)
     return at + size
 
 
-cdef inline int64_t _headers_size(const Stored *stored, int64_t row, bint *is_whole) noexcept nogil:
-    if stored.lists == NULL or _is_null(stored.lists_valid, stored.lists_first + row):
-        return 1
-    cdef int64_t first = stored.lists[row], end = stored.lists[row + 1], size
-    if first < 0 or end < first or end > stored.header_key.length or end > stored.header_value.length:
-        is_whole[0] = False
-        return 1
-    size = _varint_size(_zigzag(end - first))
-    while first < end:
-        if _is_null(stored.header_key.valid, stored.header_key.first + first):
-            is_whole[0] = False
-            return 1
-        size += _text_size(&stored.header_key, first, is_whole) + _text_size(&stored.header_value, first, is_whole)
-        first += 1
+cdef inline int64_t _headers_size(const Header *header, int32_t count) noexcept nogil:
+    cdef int64_t size = _varint_size(_zigzag(count))
+    cdef int32_t n
+    for n in range(count):
+        size += _text_size(header[n].key_size) + _text_size(header[n].value_size)
     return size
 
 
-cdef uint8_t *_put_headers(uint8_t *at, const Stored *stored, int64_t row) noexcept nogil:
-    if stored.lists == NULL or _is_null(stored.lists_valid, stored.lists_first + row):
-        return _put_number(at, 0)
-    cdef int64_t header
-    at = _put_number(at, stored.lists[row + 1] - stored.lists[row])
-    for header in range(stored.lists[row], stored.lists[row + 1]):
-        at = _put_text(at, &stored.header_key, header)
-        at = _put_text(at, &stored.header_value, header)
+cdef uint8_t *_put_headers(uint8_t *at, const Header *header, int32_t count) noexcept nogil:
+    cdef int32_t n
+    at = _put_number(at, count)
+    for n in range(count):
+        at = _put_text(at, header[n].key, header[n].key_size)
+        at = _put_text(at, header[n].value, header[n].value_size)
     return at
 
 
-cdef Made *_plan(const Stored *stored, int32_t *sizes, int64_t most_bytes, Py_ssize_t *count) noexcept nogil:
-    """Which rows go into which batch; NULL where there is no memory, or no right array. `sizes`: of the records."""
-    cdef int64_t row = 0, start, size, whole, ms, first_ms, plain
+cdef Made *_plan(
+    const Written *written, int64_t row, int32_t *sizes, int64_t most_bytes, int64_t most_in_all, Py_ssize_t *count
+) noexcept nogil:
+    """Which rows go into which batch, from this row on; NULL where there is no memory, or offsets fall.
+
+    `sizes`: of the records. There is one batch at least, and more up to `most_in_all` bytes.
+    """
+    cdef int64_t start, size, whole, ms, first_ms, plain, left = most_in_all, most
     cdef Py_ssize_t room = 16
     cdef Made *plan = <Made *>malloc(room * sizeof(Made))
     cdef void *larger
-    cdef bint is_whole = True
+    cdef const Row *one
+    cdef bint is_right = plan != NULL
     count[0] = 0
-    while plan != NULL and row < stored.rows:
+    while is_right and row < written.count and left > 0:
         if count[0] == room:
             room *= 2
             larger = realloc(plan, room * sizeof(Made))
             if larger == NULL:
+                is_right = False
                 break
             plan = <Made *>larger
-        start, whole, first_ms = row, 0, _ms(stored, row)
+        most = min(most_bytes, left) - HEADER_SIZE
+        start, whole, first_ms = row, 0, written.times[row]
         plan[count[0]] = Made(row, row, 0, first_ms)
-        while row < stored.rows:
-            ms = _ms(stored, row)
-            if stored.kinds[row] != stored.kinds[start] or (stored.kinds[row] == 1 and ms != first_ms):
+        while row < written.count:
+            ms, one = written.times[row], written.rows + row
+            if written.kinds[row] != written.kinds[start] or (written.kinds[row] == 1 and ms != first_ms):
                 break
-            if stored.offsets[row] < stored.offsets[start]:
-                is_whole = False
+            if written.offsets[row] < written.offsets[start]:
+                is_right = False
                 break
-            if <uint64_t>stored.offsets[row] - <uint64_t>stored.offsets[start] > <uint64_t>INT32_MAX:
+            if <uint64_t>written.offsets[row] - <uint64_t>written.offsets[start] > <uint64_t>INT32_MAX:
                 break
-            plain = 1 + _text_size(&stored.key, row, &is_whole) + _text_size(&stored.value, row, &is_whole)
-            plain += _headers_size(stored, row, &is_whole)
+            plain = 1 + _text_size(one.key_size) + _text_size(one.value_size)
+            plain += _headers_size(written.headers + one.first_header, one.headers) if one.headers else 1
             plain += _varint_size(_zigzag(ms - first_ms)) + _varint_size(
-                _zigzag(stored.offsets[row] - stored.offsets[start])
+                _zigzag(written.offsets[row] - written.offsets[start])
             )
             size = plain + _varint_size(_zigzag(plain))
-            if not is_whole or size > INT32_MAX:
-                is_whole = False
+            if size > INT32_MAX:
+                is_right = False
                 break
-            if row > start and whole + size > most_bytes:
+            if row > start and whole + size > most:
+                break
+            if row == start and count[0] > 0 and size > left - HEADER_SIZE:
                 break
             sizes[row] = <int32_t>plain
             whole += size
             plan[count[0]].most_ms = max(plan[count[0]].most_ms, ms)
             row += 1
-        plan[count[0]].end, plan[count[0]].size = row, whole
-        count[0] += 1
-        if not is_whole:
+        if row == start:  # what is left of the bytes is too little for another one
             break
-    if plan != NULL and row < stored.rows:
+        plan[count[0]].end, plan[count[0]].size = row, whole
+        left -= whole + HEADER_SIZE
+        count[0] += 1
+    if not is_right:
         free(plan)
         return NULL
     return plan
 
 
 cdef bint _put_batch(
-    const Stored *stored, const Made *made, const int32_t *sizes, uint8_t *batch, int32_t epoch, bint is_sealed
+    const Written *written, const Made *made, const int32_t *sizes, uint8_t *batch, int32_t epoch, bint is_sealed
 ) noexcept nogil:
     """Write a batch, with its checksum where it stays as it is; whether it took as many bytes as it was to."""
     cdef uint8_t *at = batch + HEADER_SIZE
-    cdef int64_t row, first = made.start, first_ms = _ms(stored, made.start)
+    cdef int64_t row, first = made.start, first_ms = written.times[made.start]
+    cdef const Row *one
     for row in range(made.start, made.end):
+        one = written.rows + row
         at = _put_number(at, sizes[row])
         at[0] = 0
-        at = _put_number(at + 1, _ms(stored, row) - first_ms)
-        at = _put_number(at, stored.offsets[row] - stored.offsets[first])
-        at = _put_text(at, &stored.key, row)
-        at = _put_text(at, &stored.value, row)
-        at = _put_headers(at, stored, row)
-    _put_big(batch, stored.offsets[first], 8)
+        at = _put_number(at + 1, written.times[row] - first_ms)
+        at = _put_number(at, written.offsets[row] - written.offsets[first])
+        at = _put_text(at, one.key, one.key_size)
+        at = _put_text(at, one.value, one.value_size)
+        at = _put_headers(at, written.headers + one.first_header, one.headers) if one.headers else _put_number(at, 0)
+    _put_big(batch, written.offsets[first], 8)
     _put_big(batch + LENGTH_AT, made.size + HEADER_SIZE - LENGTH_END, 4)
     _put_big(batch + EPOCH_AT, epoch, 4)
     batch[MAGIC_AT] = MAGIC
-    _put_big(batch + ATTRIBUTES_AT, LOG_APPEND_TIME_BIT if stored.kinds[first] == 1 else 0, 2)
-    _put_big(batch + LAST_DELTA_AT, stored.offsets[made.end - 1] - stored.offsets[first], 4)
+    _put_big(batch + ATTRIBUTES_AT, LOG_APPEND_TIME_BIT if written.kinds[first] == 1 else 0, 2)
+    _put_big(batch + LAST_DELTA_AT, written.offsets[made.end - 1] - written.offsets[first], 4)
     _put_big(batch + FIRST_MS_AT, first_ms, 8)
     _put_big(batch + MAX_MS_AT, made.most_ms, 8)
     _put_big(batch + PRODUCER_AT, -1, 8)
@@ -782,7 +760,62 @@ cdef bint _put_batch(
     return at == batch + HEADER_SIZE + made.size
 
 
-cdef bint _texts_of(Texts *texts, const ArrowArray *array, int64_t first) noexcept:
+cdef list _batches(
+    const Written *written, int64_t row, int32_t epoch, int64_t most_bytes, int64_t most_in_all, bint is_sealed
+):
+    """Rows from this one on as batches, each with its first and last offset; None for what is not plain."""
+    cdef Py_ssize_t count = 0, index
+    cdef Made *plan = NULL
+    cdef uint8_t **places = NULL
+    cdef bint done = True
+    cdef PyThreadState *state = PyEval_SaveThread()
+    cdef int32_t *sizes = <int32_t *>malloc((written.count + 1) * sizeof(int32_t))
+    if sizes != NULL:
+        plan = _plan(written, row, sizes, most_bytes, most_in_all, &count)
+    PyEval_RestoreThread(state)
+    try:
+        if plan == NULL:
+            return None
+        places = <uint8_t **>malloc((count + 1) * sizeof(uint8_t *))
+        if places == NULL:
+            return None
+        made = []
+        for index in range(count):
+            if plan[index].size > INT32_MAX - HEADER_SIZE:
+                return None
+            batch = PyBytes_FromStringAndSize(NULL, plan[index].size + HEADER_SIZE)
+            places[index] = <uint8_t *>PyBytes_AS_STRING(batch)
+            made.append((batch, written.offsets[plan[index].start], written.offsets[plan[index].end - 1]))
+        state = PyEval_SaveThread()
+        for index in range(count):
+            done &= _put_batch(written, &plan[index], sizes, places[index], epoch, is_sealed)
+        PyEval_RestoreThread(state)
+        if not done:
+            raise SystemError("a record batch has another size than was planned")
+        return made
+    finally:
+        free(plan)
+        free(sizes)
+        free(places)
+
+
+# --- columns into rows --------------------------------------------------------------------------------------------
+
+
+cdef struct Texts:
+    # An Arrow array of bytes: `borders` and `valid` from its first value on.
+    const int32_t *borders
+    const uint8_t *data
+    const uint8_t *valid
+    int64_t first  # in `valid`
+    int64_t length
+
+
+cdef inline bint _is_null(const uint8_t *valid, int64_t place) noexcept nogil:
+    return valid != NULL and not valid[place >> 3] >> (place & 7) & 1
+
+
+cdef bint _texts_of(Texts *texts, const ArrowArray *array, int64_t first) noexcept nogil:
     """The values of an array, from the one at `first` of those that it shows; whether it has any buffers."""
     if array.n_buffers != 3 or array.buffers[1] == NULL:
         return False
@@ -795,80 +828,105 @@ cdef bint _texts_of(Texts *texts, const ArrowArray *array, int64_t first) noexce
     return True
 
 
-cdef bint _has_no_nulls(const ArrowArray *array) noexcept:
+cdef inline bint _text_of(const Texts *texts, int64_t place, const uint8_t **text, int32_t *size) noexcept nogil:
+    """A value, of size -1 where it is null; whether its borders are right."""
+    if _is_null(texts.valid, texts.first + place):
+        size[0] = -1
+        return True
+    cdef int32_t begin = texts.borders[place]
+    text[0] = texts.data + begin
+    size[0] = texts.borders[place + 1] - begin
+    return begin >= 0 and size[0] >= 0
+
+
+cdef bint _has_no_nulls(const ArrowArray *array) noexcept nogil:
     return array.null_count == 0 or array.buffers[0] == NULL
 
 
-cdef bint _stored_of(Stored *stored, const ArrowArray *array) noexcept:
+cdef bint _headers_of(const ArrowArray *lists, Row *rows, int64_t count, Header **all) noexcept nogil:
+    """The headers of rows; whether all that must be is there."""
+    cdef const ArrowArray *header = lists.children[0]
+    if not _has_no_nulls(header) or lists.buffers[1] == NULL:
+        return False
+    cdef const int32_t *borders = <const int32_t *>lists.buffers[1] + lists.offset
+    cdef const uint8_t *valid = <const uint8_t *>lists.buffers[0] if lists.null_count else NULL
+    cdef Texts keys, values
+    cdef int64_t row, n, most
+    if not _texts_of(&keys, header.children[0], header.offset):
+        return False
+    if not _texts_of(&values, header.children[1], header.offset):
+        return False
+    most = min(keys.length, values.length)
+    cdef Header *headers = <Header *>malloc((most + 1) * sizeof(Header))
+    all[0] = headers
+    if headers == NULL or most > INT32_MAX:
+        return False
+    for row in range(count):
+        if _is_null(valid, lists.offset + row):
+            continue
+        if borders[row] < 0 or borders[row + 1] < borders[row] or borders[row + 1] > most:
+            return False
+        rows[row].first_header, rows[row].headers = borders[row], borders[row + 1] - borders[row]
+        for n in range(borders[row], borders[row + 1]):
+            if not _text_of(&keys, n, &headers[n].key, &headers[n].key_size) or headers[n].key_size < 0:
+                return False
+            if not _text_of(&values, n, &headers[n].value, &headers[n].value_size):
+                return False
+    return True
+
+
+cdef bint _written_of(Written *written, const ArrowArray *array) noexcept nogil:
     """Columns of `tidelog.log.delta.schema.RECORDS`, or of those with headers; whether all that must be is there."""
     cdef ArrowArray **columns = array.children
-    cdef const ArrowArray *header
+    cdef Texts keys, values
+    cdef int64_t row
     if array.offset or array.n_children < 7:
         return False
     if not (_has_no_nulls(columns[4]) and _has_no_nulls(columns[5]) and _has_no_nulls(columns[6])):
         return False
-    stored.rows = array.length
-    stored.offsets = <const int64_t *>columns[4].buffers[1] + columns[4].offset
-    stored.micros = <const int64_t *>columns[5].buffers[1] + columns[5].offset
-    stored.kinds = <const int32_t *>columns[6].buffers[1] + columns[6].offset
-    if not _texts_of(&stored.key, columns[0], 0) or not _texts_of(&stored.value, columns[1], 0):
+    if not _texts_of(&keys, columns[0], 0) or not _texts_of(&values, columns[1], 0):
         return False
-    stored.lists = NULL
+    cdef Row *rows = <Row *>calloc(array.length + 1, sizeof(Row))
+    cdef int64_t *times = <int64_t *>malloc((array.length + 1) * sizeof(int64_t))
+    cdef Header *headers = NULL
+    written.rows, written.times, written.count = rows, times, array.length
+    written.offsets = <const int64_t *>columns[4].buffers[1] + columns[4].offset
+    written.kinds = <const int32_t *>columns[6].buffers[1] + columns[6].offset
+    if rows == NULL or times == NULL:
+        return False
+    cdef const int64_t *micros = <const int64_t *>columns[5].buffers[1] + columns[5].offset
+    for row in range(array.length):
+        times[row] = _ms_of(micros[row])
+        if not _text_of(&keys, row, &rows[row].key, &rows[row].key_size):
+            return False
+        if not _text_of(&values, row, &rows[row].value, &rows[row].value_size):
+            return False
     if array.n_children < 8 or columns[7].null_count == array.length:
         return True
-    header = columns[7].children[0]
-    if not _has_no_nulls(header) or columns[7].buffers[1] == NULL:
-        return False
-    stored.lists = <const int32_t *>columns[7].buffers[1] + columns[7].offset
-    stored.lists_valid = <const uint8_t *>columns[7].buffers[0] if columns[7].null_count else NULL
-    stored.lists_first = columns[7].offset
-    return _texts_of(&stored.header_key, header.children[0], header.offset) and _texts_of(
-        &stored.header_value, header.children[1], header.offset
-    )
+    cdef bint done = _headers_of(columns[7], rows, array.length, &headers)
+    written.headers = headers
+    return done
 
 
 def batches(export_to_c, int32_t epoch, int64_t most_bytes, bint is_sealed):
     cdef ArrowArray array
-    cdef Stored stored
-    cdef Py_ssize_t count = 0, index
-    cdef Made *plan = NULL
-    cdef int32_t *sizes = NULL
-    cdef uint8_t **places = NULL
-    cdef bint done = True
+    cdef Written written
+    cdef bint is_plain
     cdef PyThreadState *state
-    memset(&stored, 0, sizeof(Stored))
+    memset(&written, 0, sizeof(Written))
     array.release = NULL
     export_to_c(<uintptr_t>&array)
     try:
-        if not _stored_of(&stored, &array):
-            return None
         state = PyEval_SaveThread()
-        sizes = <int32_t *>malloc((stored.rows + 1) * sizeof(int32_t))
-        if sizes != NULL:
-            plan = _plan(&stored, sizes, most_bytes - HEADER_SIZE - 1, &count)
+        is_plain = _written_of(&written, &array)
         PyEval_RestoreThread(state)
-        if plan == NULL:
-            return None
-        places = <uint8_t **>malloc((count + 1) * sizeof(uint8_t *))
-        if places == NULL:
-            return None
-        made = []
-        for index in range(count):
-            if plan[index].size > INT32_MAX - HEADER_SIZE:
-                return None
-            batch = PyBytes_FromStringAndSize(NULL, plan[index].size + HEADER_SIZE)
-            places[index] = <uint8_t *>PyBytes_AS_STRING(batch)
-            made.append((batch, stored.offsets[plan[index].start], stored.offsets[plan[index].end - 1]))
-        state = PyEval_SaveThread()
-        for index in range(count):
-            done &= _put_batch(&stored, &plan[index], sizes, places[index], epoch, is_sealed)
-        PyEval_RestoreThread(state)
-        if not done:
-            raise SystemError("a record batch has another size than was planned")
-        return made
+        return _batches(&written, 0, epoch, most_bytes - 1, INT64_MAX, is_sealed) if is_plain else None
     finally:
-        free(plan)
-        free(sizes)
-        free(places)
+        free(<void *>written.rows)
+        free(<void *>written.times)
+        free(<void *>written.headers)
         if array.release != NULL:
             array.release(&array)
+
+
+include "pages.pxi"

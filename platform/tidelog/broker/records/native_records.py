@@ -52,6 +52,42 @@ class NativeRecords:
             return [EncodedBatch(*batch) for batch in made]
         return [EncodedBatch(bytes(repacked(data, codec)), first, last) for data, first, last in made]
 
+    def rows(self) -> "NativeRows":
+        """See `RecordCodec.rows`."""
+        return NativeRows()
+
+
+class NativeRows:
+    """The port `StoredRows`."""
+
+    def __init__(self) -> None:
+        self._rows = native.Rows()
+        self.add = self._rows.add
+        self.thrift = native.thrift
+
+    @property
+    def size(self) -> int:
+        """See `StoredRows.size`."""
+        return self._rows.size
+
+    @property
+    def next_offset(self) -> int:
+        """See `StoredRows.next_offset`."""
+        return self._rows.next_offset
+
+    def batches(
+        self, leader_epoch: int, codec: int, most_bytes: int, most_in_all: int, stop: int
+    ) -> Sequence[EncodedBatch] | None:
+        """See `StoredRows.batches`."""
+        made = self._rows.batches(leader_epoch, most_bytes, most_in_all, stop, codec == NONE)
+        return None if made is None else _packed(made, codec)
+
+
+def _packed(made: Sequence[tuple[bytes, int, int]], codec: int) -> Sequence[EncodedBatch]:
+    if codec == NONE:
+        return [EncodedBatch(*batch) for batch in made]
+    return [EncodedBatch(bytes(repacked(data, codec)), first, last) for data, first, last in made]
+
 
 class _NativeDecoding(Decoding):
     """Batches on their way into columns: all wait to be read together, and the others are read one by one then."""

@@ -7,7 +7,7 @@ from support.native import native_records
 
 from tidelog.log.base import native_code
 
-NATIVE = "tidelog.broker.records.native", "native.pyx", "crc32c.h"
+NATIVE = "tidelog.broker.records.native", "native.pyx", "pages.pxi", "crc32c.h"
 
 
 def test_a_module_built_from_other_sources_is_not_used(monkeypatch):
