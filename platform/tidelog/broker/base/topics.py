@@ -177,6 +177,16 @@ class BrokerTopics:
             return found if found is not None and found.id == topic_id else None
         return None
 
+    def followed(self, wanted: str | UUID) -> BrokerTopic | None:
+        """The topic of that name or id, where it is known already: nothing is looked up."""
+        name = self._names.get(wanted) if isinstance(wanted, UUID) else wanted
+        found = None if name is None else self._followed.get(name)
+        if found is None or found.log.state is None:
+            return None
+        with suppress(UnknownTopicError):
+            return found if isinstance(wanted, str) or found.id == wanted else None
+        return None
+
     def _is_known_as_absent(self, topic_id: UUID) -> bool:
         """Whether all topics were looked at for the id a moment ago: clients of a topic that is gone ask on and on."""
         now_s = self._lake.clock.elapsed_s()

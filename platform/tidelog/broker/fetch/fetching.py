@@ -2,19 +2,20 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
 from tidelog.broker.base.batch_cache import BatchCache, BatchRun, Place
-from tidelog.broker.base.calls import Call, Encoded, Peer
+from tidelog.broker.base.calls import Call, Encoded, Peer, Reply
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.fetch.cold_reads import ColdReads
 from tidelog.broker.fetch.filling import Wanted, fill
+from tidelog.broker.fetch.plain_fetch import plain_fetch
 from tidelog.broker.fetch.requested import RequestedTopic, epoch_problem
-from tidelog.broker.fetch.requests import Asked, FetchRequest, Key, request_of, size_of
+from tidelog.broker.fetch.requests import FINAL_EPOCH, Asked, FetchRequest, Key, request_of, size_of
 from tidelog.broker.fetch.sessions import INVALID_SESSION_EPOCH, MOST_PARTITIONS, Fetch, Sessions, Told, change, tell
 from tidelog.broker.records.batches import NONE, ZSTD, of_epoch
 from tidelog.broker.records.topic_codec import codec_of_topic
@@ -97,9 +98,7 @@ class Fetching:
             return Encoded(refused, {fetch.error_code: 1}, throttle_at=0)
         partitions, topics = await self._partitions(request, fetch.asked)
         if fetch.session is None and partitions:
-            # The first one is served first, and without a session it is not known which one that was last time.
-            turn = int(self._ids.fraction() * len(partitions))
-            partitions = partitions[turn:] + partitions[:turn]
+            partitions = self._turned(partitions)
         self._asked += len(partitions)
         try:
             # No more partitions are waited for than sessions may have.
@@ -112,12 +111,66 @@ class Fetching:
             refused = encode_fetch(request.version, FetchAnswer(error_code=INVALID_SESSION_EPOCH))
             return Encoded(refused, {INVALID_SESSION_EPOCH: 1}, throttle_at=0)
         told, answer, leaders = await self._beside(len(partitions), _told, fetch, partitions)
-        answer.session_id, _ = self._sessions.told(fetch, told, clock.elapsed_s())
+        answer = self._answered(call, request, fetch, told, answer, leaders)
+        pieces, errors = await self._beside(len(partitions), _encoded, request.version, answer)
+        return Encoded(pieces, errors, throttle_at=0)
+
+    def begin(self, call: Call, done: Callable[[], object]) -> Callable[[], Reply] | None:
+        """As `ShortWay.begin`: for plain requests that memory has an answer to now."""
+        request = plain_fetch(call.version, call.body)
+        answer = None if request is None or self._closed else self._at_once(call, request)
+        if answer is None:
+            return None
+        done()
+        return lambda: answer
+
+    def _at_once(self, call: Call, request: FetchRequest) -> Encoded | None:
+        """The answer, as the general way gives it; None where that needs anything but memory, or has to wait."""
+        asked = self._sessions.asked(request)
+        if not asked or len(asked) > AT_ONCE:
+            return None
+        topics: dict[str | UUID, RequestedTopic] = {}
+        partitions: list[_Partition] = []
+        for key, wanted in asked.items():
+            topic = topics.get(key[0])
+            if topic is None:
+                followed = self._context.topics.followed(key[0])
+                if followed is None:
+                    return None
+                topic = topics[key[0]] = RequestedTopic(followed)
+            if _is_past_the_end(topic, key[1], wanted.offset):
+                return None
+            partitions.append(_Partition(key, wanted, topic, self._context.cache, _codec(topic, request.version)))
+        if request.epoch == FINAL_EPOCH:
+            partitions = self._turned(partitions)
+        self._ask_each(call, partitions)
+        size, at_once, missing = self._fill_some(request, partitions, 0)
+        if (missing and not size) or not (at_once or size >= request.min_bytes):
+            return None
+        if self._reads.is_ahead:
+            self._read_ahead(partitions)
+        fetch = self._sessions.begin(request, self._context.clock.elapsed_s(), _connection(call.peer))
+        if fetch.error_code:
+            return None
+        self._count_each(partitions, set())
+        told, answer, leaders = _told(fetch, partitions)
+        pieces, errors = _encoded(request.version, self._answered(call, request, fetch, told, answer, leaders))
+        return Encoded(pieces, errors, throttle_at=0)
+
+    def _turned(self, partitions: list[_Partition]) -> list[_Partition]:
+        """The first one is served first, and without a session it is not known which one that was last time."""
+        turn = int(self._ids.fraction() * len(partitions))
+        return partitions[turn:] + partitions[:turn]
+
+    def _answered(
+        self, call: Call, request: FetchRequest, fetch: Fetch, told: Told, answer: FetchAnswer, leaders: set[int]
+    ) -> FetchAnswer:
+        """The whole answer, of one that has its partitions."""
+        answer.session_id, _ = self._sessions.told(fetch, told, self._context.clock.elapsed_s())
         answer.read_committed = request.read_committed
         if request.version >= _NODES_SINCE:
             answer.nodes = self._context.cluster().endpoints(leaders, call.peer.listener)
-        pieces, errors = await self._beside(len(partitions), _encoded, request.version, answer)
-        return Encoded(pieces, errors, throttle_at=0)
+        return answer
 
     def _beside(self, size: int, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         """Call it, in a thread where it goes through many partitions."""
@@ -134,6 +187,11 @@ class Fetching:
         """Count what clients took of each topic."""
         counted: set[str] = set()
         async for p in in_turns(partitions):
+            self._count_each((p,), counted)
+
+    def _count_each(self, partitions: Iterable[_Partition], counted: set[str]) -> None:
+        """Count what was taken of partitions. `counted`: the topics of which the request is counted."""
+        for p in partitions:
             if p.topic.topic is not None:
                 meter = self._context.meter.topic(p.topic.topic.name)
                 meter.bytes_out += p.answer.size
@@ -195,15 +253,20 @@ class Fetching:
                 topic.forget(changed.set)
             if timer is not None:
                 timer.cancel()
-        if not request.is_throttled:
+        if not request.is_throttled and self._reads.is_ahead:
             self._read_ahead(partitions)
 
     async def _ask(self, call: Call, partitions: Sequence[_Partition]) -> None:
         """Ask whether the client may read: each topic once, and again where ACLs have changed while it waits."""
+        if not self._context.access.is_open:
+            async for p in in_turns(partitions):
+                self._ask_each(call, (p,))
+
+    def _ask_each(self, call: Call, partitions: Iterable[_Partition]) -> None:
         access = self._context.access
         if access.is_open:
             return
-        async for p in in_turns(partitions):
+        for p in partitions:
             topic = p.topic
             name = topic.topic.name if topic.topic is not None else p.key[0]
             if isinstance(name, str) and topic.asked_of is not access.authorizer:
@@ -219,27 +282,35 @@ class Fetching:
 
         How many bytes that is, whether there is something to be said at once, and what must be read for more.
         """
-        at_once, size, missing = request.is_throttled, 0, []
-        max_bytes = min(max(request.max_bytes, 0), _MOST_BYTES)
+        at_once, size, missing = False, 0, []
         for start in range(0, len(partitions), AT_ONCE):
             if start:
                 await turn()
-            view = self._context.cluster()
-            some = partitions[start : start + AT_ONCE]
-            wanted = []
-            for p in some:
-                p.wanted = self._look(request, view, p)
-                if p.wanted is not None:
-                    wanted.append(p.wanted)
-                elif p.answer.error_code or p.answer.preferred_read_replica >= 0:
-                    at_once = True
-            if not request.is_throttled:
-                size = fill(wanted, max_bytes, size)
-            for p in some:
-                if p.wanted is not None:
-                    p.answer.records, p.answer.size = of_epoch(p.wanted.batches, view.epoch), p.wanted.size
-                    if p.wanted.missing >= 0:
-                        missing.append(p)
+            size, now, more = self._fill_some(request, partitions[start : start + AT_ONCE], size)
+            at_once |= now
+            missing += more
+        return size, at_once or request.is_throttled, missing
+
+    def _fill_some(
+        self, request: FetchRequest, partitions: Sequence[_Partition], size: int
+    ) -> tuple[int, bool, list[_Partition]]:
+        """The same of some partitions, where those before them took `size` bytes."""
+        at_once, missing = request.is_throttled, []
+        view = self._context.cluster()
+        wanted = []
+        for p in partitions:
+            p.wanted = self._look(request, view, p)
+            if p.wanted is not None:
+                wanted.append(p.wanted)
+            elif p.answer.error_code or p.answer.preferred_read_replica >= 0:
+                at_once = True
+        if not request.is_throttled:
+            size = fill(wanted, min(max(request.max_bytes, 0), _MOST_BYTES), size)
+        for p in partitions:
+            if p.wanted is not None:
+                p.answer.records, p.answer.size = of_epoch(p.wanted.batches, view.epoch), p.wanted.size
+                if p.wanted.missing >= 0:
+                    missing.append(p)
         return size, at_once, missing
 
     def _look(self, request: FetchRequest, view: ClusterView, p: _Partition) -> Wanted | None:

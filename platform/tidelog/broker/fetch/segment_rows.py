@@ -87,13 +87,13 @@ class SegmentRows:
     def _row_groups(self, storage: Storage, folder: str, plan: FetchPlan) -> Generator[bool, None, None]:
         """Read the plan's row groups, one at a time."""
         for segment in plan.segments:
-            file = _SegmentBytes(storage, f"{folder}/{unquote(segment.path)}", segment.size)
+            file = _FileOfPages(storage, f"{folder}/{unquote(segment.path)}", segment.size)
             try:
                 yield from self._of_segment(file, segment, plan)
             finally:
                 file.close()
 
-    def _of_segment(self, file: "_SegmentBytes", segment: Segment, plan: FetchPlan) -> Generator[bool, None, None]:
+    def _of_segment(self, file: "_FileOfPages", segment: Segment, plan: FetchPlan) -> Generator[bool, None, None]:
         footer, _ = self._thrift(*file.footer())
         elements = [tuple(element.get(field) for field in _ELEMENT) for element in footer[2][1:]]
         records = segment.stats.records
@@ -114,7 +114,7 @@ class SegmentRows:
                 raise NotPlainError
             yield True
 
-    def _pages(self, file: "_SegmentBytes", group: Any, *, whole: bool) -> list[list[Page]]:
+    def _pages(self, file: "_FileOfPages", group: Any, *, whole: bool) -> list[list[Page]]:
         """The pages of a row group's columns; of none for positions that are known."""
         chunks = [column[3] for column in group[1] if 1 not in column]
         if len(chunks) != _COLUMNS or not 0 < group[3] <= _MOST_ROWS:
@@ -151,7 +151,7 @@ class SegmentRows:
         return pages
 
 
-class _SegmentBytes:
+class _FileOfPages:
     """A segment's file: its bytes, where they are few, else what is read of it."""
 
     def __init__(self, storage: Storage, path: str, size: int) -> None:

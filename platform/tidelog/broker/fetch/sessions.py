@@ -116,6 +116,26 @@ class Sessions:
         fetch = self.admit(request, now_s, owner)
         return fetch if fetch.session is None else self.changed(change(fetch, request))
 
+    def asked(self, request: FetchRequest) -> Mapping[Key, Asked] | None:
+        """What a request asks for in all, in the order in which partitions are served; nothing is changed by it.
+
+        None for one that begins or ends a session, changes which partitions its session has, or would be refused.
+        """
+        if request.epoch == FINAL_EPOCH:
+            return None if request.session_id else request.asked
+        session = self._sessions.get(request.session_id)
+        if session is None or request.epoch == INITIAL_EPOCH or session.epoch != request.epoch or session.is_busy:
+            return None
+        if (
+            session.by_ids != request.by_ids
+            or request.forgotten
+            or not request.asked.keys() <= session.partitions.keys()
+        ):
+            return None
+        asked = {key: tracked.asked for key, tracked in session.partitions.items()}
+        asked.update(request.asked)
+        return asked
+
     def admit(self, request: FetchRequest, now_s: float, owner: Hashable = None) -> Fetch:
         """Whether a request may go on, and what it asks for; `change` says that of one in a session.
 
