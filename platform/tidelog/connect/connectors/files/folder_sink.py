@@ -12,9 +12,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidelog.connect.config.definition import ConfigDef
+from tidelog.connect.config.definition import ConfigDef, Importance
+from tidelog.connect.config.values import FILLED
 from tidelog.connect.connectors.arrow_values import arrow_schema, arrow_table
-from tidelog.connect.connectors.files.folder_keys import SINK_KEYS
 from tidelog.connect.connectors.files.stream import VERSION, line_of
 from tidelog.connect.converters.json_values import json_bytes, to_json
 from tidelog.connect.data.errors import ConnectError, DataError
@@ -22,10 +22,26 @@ from tidelog.connect.data.records import Partition, SinkRecord
 from tidelog.connect.spi.connectors import SinkConnector
 from tidelog.connect.spi.sinks import SinkTask, SinkTaskContext
 from tidelog.log.base.clock import Clock, SystemClock
+from tidelog.log.base.keys import REQUIRED
 from tidelog.log.base.parquet_checksums import finish_in_memory
+from tidelog.log.base.typed_values import names
+from tidelog.log.config.key_type import int_of, long_of
 
 _SUFFIXES: Final = {"lines": "txt", "json": "json", "csv": "csv", "parquet": "parquet"}
 _NAME: Final = re.compile(r"(?P<topic>.+)\+(?P<partition>\d+)\+(?P<start>\d+)\+(?P<end>\d+)\.\w+")
+SINK_FORMATS: Final = ("lines", "json", "csv", "parquet")
+SINK_KEYS: Final = (
+    ConfigDef()
+    .define("output.path", FILLED, REQUIRED, Importance.HIGH, "The folder to write to.")
+    .define("topics.dir", FILLED, "topics", Importance.LOW, "The folder below it for topics' folders.")
+    .define("format", names(*SINK_FORMATS), "json", Importance.HIGH,
+            "lines or json: a value for each line; csv: structs or maps below a header; parquet: the same as columns.")
+    .define("flush.size", int_of(1), 1000, Importance.HIGH, "How many records a file has at most.")
+    .define("rotate.interval.ms", long_of(), -1, Importance.HIGH,
+            "How long after its first record a file is written although it is not full; -1 for never.")
+    .define("filename.offset.zero.pad.width", int_of(0), 10, Importance.LOW,
+            "How many digits offsets in names of files have at least.")
+)  # fmt: skip
 
 
 @dataclass

@@ -7,7 +7,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from tidelog.connect.config.definition import ConfigDef, ConfigValue
+from tidelog.connect.config.definition import ConfigDef, ConfigValue, Importance
+from tidelog.connect.config.values import FILLED, FLAG, TEXT, TEXTS
 from tidelog.connect.connectors.jdbc.databases import (
     checked_connection,
     engine_of,
@@ -15,9 +16,9 @@ from tidelog.connect.connectors.jdbc.databases import (
     is_passing,
     refusal_of,
     time_zone,
+    with_connection_keys,
     written_name,
 )
-from tidelog.connect.connectors.jdbc.keys import SINK_KEYS, pk_errors
 from tidelog.connect.connectors.jdbc.sink_rows import RowRule, SinkRow, newest, runs_of
 from tidelog.connect.connectors.jdbc.sql_types import sql_type
 from tidelog.connect.data.errors import ConnectError, DataError, RetriableConnectError
@@ -25,9 +26,50 @@ from tidelog.connect.data.records import Partition, SinkRecord
 from tidelog.connect.data.schema import ConnectSchema
 from tidelog.connect.spi.connectors import RawConfig, SinkConnector
 from tidelog.connect.spi.sinks import SinkTask, SinkTaskContext
+from tidelog.log.base.typed_values import names
+from tidelog.log.config.key_type import int_of
 
 _UPSERTS: Final[Mapping[str, Callable[..., Any]]] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 _SINK_VERSION: Final = "1.0"
+_HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+PK_MODES: Final = ("none", "kafka", "record_key", "record_value")
+SINK_KEYS: Final = (
+    with_connection_keys(ConfigDef())
+    .define("insert.mode", names("insert", "upsert", "update"), "insert", _HIGH,
+            "insert, upsert or update.", group="Writes")
+    .define("batch.size", int_of(1), 3000, _MEDIUM, "How many rows a statement has at most.", group="Writes")
+    .define("delete.enabled", FLAG, False, _MEDIUM,
+            "Whether a null value deletes the row of its key; needs pk.mode=record_key.", group="Writes")
+    .define("max.retries", int_of(0), 10, _MEDIUM, "How often a batch is tried again before the task fails.",
+            group="Writes")
+    .define("retry.backoff.ms", int_of(0), 3000, _MEDIUM, "How long after a failure.", group="Writes")
+    .define("offsets.table.name", TEXT, "tidelog_connect_offsets", _LOW, "The table for offsets, written in the rows' "
+            "transaction, so that every record is written once; empty for at least once.", group="Writes")
+    .define("table.name.format", FILLED, "${topic}", _MEDIUM, "The table of a topic; schema.table where it has a dot.",
+            group="Mapping")
+    .define("pk.mode", names(*PK_MODES), "none", _HIGH,
+            "What the primary key is: none, kafka (topic, partition, offset), record_key or record_value.",
+            group="Mapping")
+    .define("pk.fields", TEXTS, [], _MEDIUM,
+            "The primary key's columns: names for kafka's three or for a key that is no struct, else fields, all of "
+            "them when empty.", group="Mapping")
+    .define("fields.whitelist", TEXTS, [], _MEDIUM, "The value's fields to write; all when empty.", group="Mapping")
+    .define("auto.create", FLAG, False, _MEDIUM, "Whether a missing table is created.", group="Tables")
+    .define("auto.evolve", FLAG, False, _MEDIUM, "Whether missing columns are added.", group="Tables")
+)  # fmt: skip
+
+
+def pk_errors(values: Mapping[str, ConfigValue]) -> None:
+    """Add what only several keys together show to the keys' errors."""
+    mode, fields = values["pk.mode"].value, values["pk.fields"].value or []
+    if values["delete.enabled"].value is True and mode != "record_key":
+        values["delete.enabled"].errors.append("delete.enabled needs pk.mode=record_key: a tombstone has a key only.")
+    if values["insert.mode"].value in ("upsert", "update") and mode == "none":
+        values["pk.mode"].errors.append(f"insert.mode={values['insert.mode'].value} needs a primary key: give pk.mode.")
+    if mode == "kafka" and len(fields) not in (0, 3):
+        values["pk.fields"].errors.append("pk.mode=kafka takes three names, of topic, partition and offset, or none.")
+    if mode == "none" and fields:
+        values["pk.fields"].errors.append("pk.mode=none takes no pk.fields: give pk.mode, or leave pk.fields out.")
 
 
 class JdbcSinkTask(SinkTask):

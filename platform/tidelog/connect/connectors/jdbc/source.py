@@ -11,24 +11,28 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from tidelog.connect.config.definition import ConfigDef, ConfigValue
+from tidelog.connect.config.definition import ConfigDef, ConfigValue, Importance
+from tidelog.connect.config.values import FLAG, TEXT, TEXTS
 from tidelog.connect.connectors.jdbc.databases import (
     checked_connection,
     engine_of,
     failure_of,
     same_names,
     time_zone,
+    with_connection_keys,
     written_name,
 )
-from tidelog.connect.connectors.jdbc.keys import SOURCE_KEYS, mode_errors
 from tidelog.connect.connectors.jdbc.queries import NewRows, RowOffset, chosen_tables
-from tidelog.connect.connectors.jdbc.sql_types import Reader, column_schema, row_schemas
+from tidelog.connect.connectors.jdbc.sql_types import NUMERIC_MAPPINGS, Reader, column_schema, row_schemas
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.data.records import SourceRecord
 from tidelog.connect.data.schema import ConnectSchema, SchemaField, SchemaType
 from tidelog.connect.spi.connectors import ConnectorContext, ExactlyOnceSupport, RawConfig, SourceConnector
 from tidelog.connect.spi.sources import SourceTask, SourceTaskContext
 from tidelog.log.base.clock import Clock, SystemClock
+from tidelog.log.base.keys import REQUIRED
+from tidelog.log.base.typed_values import names
+from tidelog.log.config.key_type import int_of, long_of
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +40,58 @@ VERSION: Final = "1.0"
 _TABLES: Final = "tables"
 _WAIT_S: Final = 1.0
 TableName = tuple[str | None, str]
+MODES: Final = ("bulk", "timestamp", "incrementing", "timestamp+incrementing")
+_HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+SOURCE_KEYS: Final = (
+    with_connection_keys(ConfigDef())
+    .define("mode", names(*MODES), REQUIRED, _HIGH,
+            "bulk: whole tables at each poll. The others give what is new by columns.", group="Mode")
+    .define("incrementing.column.name", TEXT, "", _MEDIUM,
+            "The column whose values only grow; empty for the primary key's, of one whole number.", group="Mode")
+    .define("timestamp.column.name", TEXTS, [], _MEDIUM,
+            "Columns with the time of the last change, the first that is not null counts.", group="Mode")
+    .define("timestamp.initial", long_of(), None, _LOW, "Where the first poll begins, in ms since 1970; -1 for now.",
+            group="Mode")
+    .define("validate.non.null", FLAG, True, _LOW,
+            "Whether the columns of the mode must be NOT NULL: rows with null in them are never given.", group="Mode")
+    .define("query", TEXT, "", _MEDIUM, "A SELECT in place of tables; the mode's condition is put around it.",
+            group="Mode")
+    .define("table.whitelist", TEXTS, [], _MEDIUM, "The tables to read, as table or schema.table.", group="Tables")
+    .define("table.include.list", TEXTS, [], _MEDIUM, "The same under its newer name.", group="Tables")
+    .define("table.blacklist", TEXTS, [], _MEDIUM, "The tables not to read; all others are.", group="Tables")
+    .define("table.exclude.list", TEXTS, [], _MEDIUM, "The same under its newer name.", group="Tables")
+    .define("schema.pattern", TEXT, None, _HIGH, "The database's schema to list tables of.", group="Tables")
+    .define("topic.prefix", TEXT, REQUIRED, _HIGH, "What topics' names begin with; the whole name for a query.",
+            group="Connector")
+    .define("poll.interval.ms", int_of(0), 5000, _HIGH, "How long after a poll the same table is polled again.",
+            group="Connector")
+    .define("table.poll.interval.ms", long_of(1), 60_000, _LOW,
+            "How often tables are listed, so that tasks read new ones, too.", group="Connector")
+    .define("batch.max.rows", int_of(1), 100, _LOW, "How many rows are given at a time.", group="Connector")
+    .define("timestamp.delay.interval.ms", long_of(0), 0, _HIGH,
+            "How old a change must be to be given, so that transactions with earlier times end before.",
+            group="Connector")
+    .define("numeric.mapping", names(*NUMERIC_MAPPINGS), "none", _LOW,
+            "How numeric columns of small precision are given: none (decimals), precision_only (whole numbers), "
+            "best_fit (whole numbers and doubles), best_fit_eager_double.",
+            group="Connector")
+)  # fmt: skip
+
+
+def mode_errors(values: Mapping[str, ConfigValue]) -> None:
+    """Add what only several keys together show to the keys' errors."""
+    parsed: Mapping[str, Any] = {name: value.value for name, value in values.items()}
+    mode = parsed["mode"] if parsed["mode"] in MODES else "bulk"
+    if "timestamp" in mode and not parsed["timestamp.column.name"]:
+        values["timestamp.column.name"].errors.append(f"mode {mode} needs timestamp.column.name: give its columns.")
+    if parsed["query"] and mode.endswith("incrementing") and not parsed["incrementing.column.name"]:
+        values["incrementing.column.name"].errors.append("A query has no primary key: give incrementing.column.name.")
+    lists = [name for name in ("table.whitelist", "table.include.list") if parsed[name]]
+    excluded = [name for name in ("table.blacklist", "table.exclude.list") if parsed[name]]
+    if lists and excluded:
+        values[excluded[0]].errors.append(f"{excluded[0]} and {lists[0]} contradict each other: give one of them.")
+    if parsed["query"] and (lists or excluded):
+        values["query"].errors.append(f"A query takes no tables: leave out {(lists + excluded)[0]}, or the query.")
 
 
 @dataclass
