@@ -27,7 +27,7 @@ from test_registry_processes import registry_process
 from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.log.lake import Lake
-from tidelog.registry.api.routing import ROWS
+from tidelog.registry.api.app import ROWS
 from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.connections import HttpBounds
 from tidelog.server.logins import HttpAccess, HttpLogins

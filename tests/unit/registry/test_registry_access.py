@@ -16,7 +16,7 @@ from tidelog.access.following import LOOK_EVERY_S
 from tidelog.access.model import CLUSTER_NAME, Acl, AclOperation, AclPattern, AclPermission, AclResource, Identity
 from tidelog.log.base.errors import AuthenticationError, StorageUnavailableError
 from tidelog.operations.schemas.registry_log import RegistryLog
-from tidelog.registry.api import routing
+from tidelog.registry.api import app
 from tidelog.registry.api.app import RegistryApp
 from tidelog.server.logins import KNOWN_FOR_S, HttpAccess, HttpLogins
 
@@ -247,8 +247,8 @@ LISTS = [("GET", "subjects"), ("GET", "schemas")]
 
 def test_every_request_has_its_row():
     asked = [(method, path) for method, path, *_ in ROWS] + FREE + LISTS
-    handlers = {routing.ROUTES.routed(method, f"/{path}")[0].handler for method, path in asked}
-    assert handlers == {route.handler for route in routing.ROWS}
+    handlers = {app.ROUTES.routed(method, f"/{path}")[0].handler for method, path in asked}
+    assert handlers == {route.handler for route in app.ROWS}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}")

@@ -6,7 +6,7 @@ import pytest
 from support.registries import record
 from support.registry_api import ApiClient
 
-from tidelog.registry.api import routing
+from tidelog.registry.api.app import ROUTES, ROWS
 from tidelog.schemas.base.model import Reference, Schema
 
 INT, LONG, TEXT = '"int"', '"long"', '"string"'
@@ -258,13 +258,13 @@ BY_THEMSELVES = {
 
 
 def test_the_api_has_each_path_and_no_other():
-    assert {(route.method, route.path) for route in routing.ROWS} == API.keys()
+    assert {(route.method, route.path) for route in ROWS} == API.keys()
 
 
 def template(method, path):
     """The path of API that a request goes to."""
-    handler, parts = routing.ROUTES.routed(method, f"/{path}")[0].handler, path.count("/")
-    rows = ((route.path, (route.method, route.handler, route.path.count("/"))) for route in routing.ROWS)
+    handler, parts = ROUTES.routed(method, f"/{path}")[0].handler, path.count("/")
+    rows = ((route.path, (route.method, route.handler, route.path.count("/"))) for route in ROWS)
     return next(own for own, row in rows if row == (method, handler, parts))
 
 

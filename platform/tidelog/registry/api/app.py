@@ -1,4 +1,4 @@
-"""The registry's application: content types, and errors with Confluent's codes."""
+"""The registry's application: its routes, content types, and errors with Confluent's codes."""
 
 import json
 import logging
@@ -11,17 +11,22 @@ from starlette.requests import Request
 from tidelog.log.base.errors import OutcomeUnknownError, TidelogError
 from tidelog.operations.schemas.errors import store_failure
 from tidelog.operations.schemas.registry_log import RegistryLog
-from tidelog.registry.api.calls import ApiCall, SchemaText
+from tidelog.registry.api import schemas, settings, subjects
+from tidelog.registry.api.calls import CONTEXT, ApiCall, SchemaText
 from tidelog.registry.api.guard import answered
-from tidelog.registry.api.routing import ROUTES
 from tidelog.schemas.base.errors import RegistryError
 from tidelog.server.app import App, HttpRefusal, Refusals
 from tidelog.server.connections import HttpBounds
 from tidelog.server.errors import RequestRefusedError
 from tidelog.server.logins import HttpLogins
 from tidelog.server.requests import refuse_other_sites
-from tidelog.server.routes import Answer, Route
+from tidelog.server.routes import Answer, Route, Routes
 
+ROWS: Final = (*subjects.ROUTES, *schemas.ROUTES, *settings.ROUTES)
+# Each path is also below /contexts/{context}/.
+ROUTES: Final = Routes(
+    (*ROWS, *(replace(route, path=f"contexts/{{{CONTEXT}}}/{route.path}") for route in ROWS if route.path))
+)
 _LOG: Final = logging.getLogger("tidelog.registry")
 
 V1: Final = "application/vnd.schemaregistry.v1+json"
