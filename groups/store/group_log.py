@@ -3,7 +3,7 @@
 A group's generation, members and offsets share one log, so that one decision fences a commit by member and generation.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -15,7 +15,6 @@ from tidelog.groups.rules.expiry import expire
 from tidelog.groups.rules.members import check_group_id
 from tidelog.groups.rules.offsets import decide_commit, delete_group, delete_offsets, settle
 from tidelog.groups.store.offset_checks import check_values, of_this_life, placed
-from tidelog.groups.store.pending import Verdicts, resolve, unstable
 from tidelog.groups.store.rows import KIND, GroupsFold, changes
 from tidelog.log.base.backoff import Backoff
 from tidelog.log.base.errors import GroupSubscribedError, UnstableOffsetError
@@ -24,11 +23,12 @@ from tidelog.log.lake import Lake
 from tidelog.log.rows.row_log import RowLog
 from tidelog.log.rows.rules import RowOutcome
 from tidelog.log.state.topic_state import TABLES, TopicState
-from tidelog.transactions.model import Verdict
+from tidelog.transactions.model import TransactionKey, Verdict
 from tidelog.transactions.ports import GroupIdentity
 from tidelog.transactions.timeouts import TransactionTimeouts
 from tidelog.transactions.transaction_log import TransactionLog
 
+Verdicts = Mapping[TransactionKey, Verdict]
 R = TypeVar("R")
 
 # Between looks at a group whose offsets wait for a transaction: at first, and when it takes longer.
@@ -301,3 +301,50 @@ class GroupLog:
     def _table(self, number: int, tables: int) -> RowLog[GroupsFold]:
         name = layout.OFFSETS_TABLE if number == 0 else f"{layout.OFFSETS_TABLE}-{number}"
         return self._lake.row_log(name, KIND, {TABLES: str(tables)})
+
+
+# --- offsets that wait for transactions: the log of transactions says which count ---------------------------
+
+
+def resolve(
+    look: Callable[[], GroupView], ask: Callable[[Collection[TransactionKey]], Verdicts]
+) -> tuple[GroupView, Verdicts]:
+    """The group as it is when every transaction that has ended counts, and what became of those that offsets wait for.
+
+    `look` gives the group as its log says, `ask` what becomes of transactions, in that order: a transaction that was
+    open when the group was read may have ended since, never the other way round. What the log of transactions says no
+    more was settled in the group's log before: it is read again, and what still waits there was aborted. What waits for
+    an open transaction stays `pending`.
+    """
+    settled: set[TransactionKey] = set()
+    while True:
+        view = look()
+        keys = dict.fromkeys(key for key, _ in view.pending)
+        unsettled = [key for key in keys if key not in settled]
+        answers = ask(unsettled) if unsettled else {}
+        again = {key for key, verdict in answers.items() if verdict is Verdict.SETTLED}
+        if not again:
+            verdicts = {key: answers.get(key, Verdict.ABORTED) for key in keys}
+            return _counted(view, verdicts), verdicts
+        settled |= again
+
+
+def _counted(view: GroupView, verdicts: Verdicts) -> GroupView:
+    if not view.pending:
+        return view
+    offsets = dict(view.offsets)
+    for (key, place), committed in view.pending.items():
+        if verdicts[key] is Verdict.COMMITTED:
+            offsets[place] = committed
+    still_open = {waiting: one for waiting, one in view.pending.items() if verdicts[waiting[0]] is Verdict.OPEN}
+    return replace(view, offsets=offsets, pending=still_open)
+
+
+def unstable(group_id: str, view: GroupView) -> UnstableOffsetError:
+    """What is raised while offsets wait for open transactions."""
+    (key, (topic, partition)), *_ = view.pending
+    return UnstableOffsetError(
+        f"Offsets of group {group_id!r} wait for a transaction of {key.transactional_id!r}, that of topic '{topic}',"
+        f" partition {partition}, among them: where to go on is known when it ends, at the latest after its"
+        " transaction.timeout.ms. Ask again."
+    )

@@ -15,17 +15,9 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/cli/console.py": "a command, as the other modules there",
     "platform/tidelog/cli/registry.py": "a command, as the other modules there",
     "platform/tidelog/log/read_on.py": "a rule about time, which topics and tests of what lasts go by",
-    "platform/tidelog/check/transactions.py": "a kind of finding, as the other modules of checks",
-    "platform/tidelog/check/values.py": "a kind of finding, as the other modules of checks",
     "platform/tidelog/console/guard.py": "which requests may come from a page, apart from routing",
     "platform/tidelog/log/config/refused.py": "a table of keys and reasons, as kafka_brokers beside it",
-    "platform/tidelog/server/request_ids.py": "ids of requests, apart from starting and stopping servers",
     "platform/tidelog/console/sql/confinement.py": "what a process gives up for good, apart from queries",
-    "platform/tidelog/operations/schemas/merging.py": "what a configuration adds to a schema, apart from versions",
-    "platform/tidelog/registry/api/routing.py": "the table of requests, apart from the application, as in console",
-    "platform/tidelog/schemas/json_schema/matching.py": "an algorithm of graphs, without schemas",
-    "platform/tidelog/schemas/json_schema/patterns.py": "which engine matches a user's pattern, and for how long",
-    "groups/store/pending.py": "which offsets of transactions count, a rule of values",
     "platform/tidelog/spark/streams/regrouping.py": "one kind of state, beside those of aggregations and of joins",
 }
 # Class names that several modules define at their top, and why.

@@ -14,15 +14,16 @@ import pyarrow.compute as pc
 from tidelog.check.checkpoints import UNREADABLE
 from tidelog.check.files import each_unread, removed_since
 from tidelog.check.report import Finding, Kind, OnProgress
-from tidelog.check.values import schema_problem, value_problems
 from tidelog.log.base.errors import ObjectNotFoundError, StorageError, StorageUnavailableError
 from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.delta import schema
 from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.typed.facts import typing_of
-from tidelog.log.typed.value_typing import Typing
+from tidelog.log.typed.placing import is_within, placed
+from tidelog.log.typed.value_typing import VALUE_LENGTH, VALUE_SCHEMA, Typing
 
+_PLAIN = len(schema.SEGMENT)
 _BATCH_RECORDS = 16_384
 _GONE = Kind.SEGMENT_MISSING
 _FROM_A_COPY = (
@@ -212,3 +213,49 @@ def _note_times(facts: _Facts, batch: pa.RecordBatch) -> None:
     low, high = int(appended.min()), int(appended.max())
     facts.append_low_us = low if facts.append_low_us is None else min(low, facts.append_low_us)
     facts.append_high_us = high if before is None else max(high, before)
+
+
+def schema_problem(file_schema: pa.Schema, typing: Typing | None) -> str:
+    """What is wrong with a file's columns; "" when they are right, or were before the table got its later ones."""
+    wanted = schema.SEGMENT if typing is None or len(file_schema) == _PLAIN else typing.segment
+    names = wanted.names[: max(len(file_schema), _PLAIN + len(schema.TYPED))]
+    if file_schema.names != names:
+        return f"its columns are {', '.join(file_schema.names)}, not {', '.join(names)}."
+    for name in names:
+        kind, known = file_schema.field(name).type, wanted.field(name).type
+        if kind != known and (name != schema.COLUMNS or not is_within(kind, known)):
+            return f"its column {name} is {kind}, not {known}."
+    return ""
+
+
+def value_problems(batch: pa.RecordBatch, typing: Typing | None) -> Iterator[str]:
+    """What is wrong with a batch's values and their columns, one phrase each. Columns as the file has them."""
+    if typing is None or VALUE_LENGTH not in batch.schema.names:
+        return
+    count = batch.num_rows
+    stored, ids, derived = (_there(batch.column(name)) for name in ("value", VALUE_SCHEMA, VALUE_LENGTH))
+    columns = batch.column(schema.COLUMNS) if schema.COLUMNS in batch.schema.names else None
+    made = np.zeros(count, np.bool_) if columns is None else _there(columns)
+    for what, wrong in (
+        ("a value_length beside a value", derived & stored),
+        ("a value_length without columns to derive the value of", derived & ~made),
+        ("columns without the id of their schema", made & ~ids),
+        ("a value_schema without columns", ids & ~made),
+        ("columns without a value", made & ~stored & ~derived),
+    ):
+        if wrong.any():
+            yield f"{int(wrong.sum())} records have {what}"
+    unknown = set(batch.column(VALUE_SCHEMA).drop_null().unique().to_pylist()) - set(typing.writers)
+    if unknown:
+        yield f"the table knows no schema {', '.join(map(str, sorted(unknown)))}"
+    elif columns is not None and (derived & made & ids).any():
+        known = columns if typing.columns is None else placed(columns, typing.columns)
+        try:
+            typing.bytes_of(batch.column("value"), batch.column(VALUE_SCHEMA), batch.column(VALUE_LENGTH), known)
+        except ValueError as e:
+            yield str(e)
+
+
+def _there(column: pa.Array) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+    return found

@@ -1,6 +1,6 @@
 """One topic, for `check`: its files, its log, what the log says, and its records if asked."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -13,7 +13,6 @@ from tidelog.check.records import DeepCheck
 from tidelog.check.report import CheckedTopic, Finding, Kind, OnProgress
 from tidelog.check.rows import RowsCheck, check_offsets
 from tidelog.check.state import check_state
-from tidelog.check.transactions import check_intents
 from tidelog.groups.store.rows import GroupsFold
 from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.config.topics_and_lakes import LakeConfig
@@ -23,6 +22,8 @@ from tidelog.log.rules import names
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.topic_files import TopicFiles, list_files
+from tidelog.transactions.model import IntentPart
+from tidelog.transactions.roll_forward import IntentMarker
 from tidelog.transactions.rows import TransactionsFold
 
 # A log that is trimmed while it is read is read again.
@@ -164,3 +165,38 @@ def _overdue(topic: str, log: LogFiles, state: TopicState, options: TopicOptions
     )
     where = f"checkpoint {newest}" if newest >= 0 else "entry 0"
     yield Finding(Kind.CHECKPOINT_OVERDUE, topic, where, what, todo)
+
+
+# --- transactions that are committed and not complete --------------------------------------------------------
+
+
+def check_intents(
+    table: str, transactions: TransactionsFold, storage: Storage, state_of: Callable[[str], TopicState | None]
+) -> Iterator[Finding]:
+    """Each incomplete intent, and whether the files are there that it still needs. `state_of` a topic: None without."""
+    for transactional in transactions.incomplete():
+        intent = transactional.intent
+        if intent is None:
+            continue
+        marker = IntentMarker.of(transactional.transactional_id, intent)
+        left = [p for p in intent.parts if (state := state_of(p.topic)) is not None and marker.is_missing(state, p)]
+        gone = [path for part in left for path in _missing(part, storage)]
+        where = f"transactional id '{transactional.transactional_id}'"
+        what = (
+            f"Its transaction {intent.number} of epoch {intent.epoch} is committed, and still to be appended to"
+            f" {', '.join(part.topic for part in left) or 'no topic'}"
+        )
+        if gone:
+            todo = "Restore the file from a copy: the committed transaction can't be completed without it."
+            yield Finding(Kind.INTENT_FILE_MISSING, table, where, f"{what}; its file {gone[0]} is gone.", todo)
+        else:
+            todo = "Nothing: its producer's next instance, a reader of its groups, or maintenance completes it."
+            yield Finding(Kind.INTENT_UNDONE, table, where, f"{what}.", todo)
+
+
+def _missing(part: IntentPart, storage: Storage) -> Iterator[str]:
+    """Paths of a part's segments that are not in storage."""
+    wanted = [f"{part.topic}/{segment.path}" for segment in part.segments]
+    folders = {path.rpartition("/")[0] for path in wanted}
+    found = {o.path for folder in sorted(folders) for o in storage.list_after(folder)}
+    yield from (path for path in wanted if path not in found)

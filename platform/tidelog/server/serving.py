@@ -1,4 +1,4 @@
-"""A server of HTTP: an address, TLS whose files may change, started and stopped."""
+"""A server of HTTP: an address, TLS whose files may change, ids of requests; started and stopped."""
 
 import asyncio
 import logging
@@ -7,13 +7,15 @@ import ssl
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
+from itertools import count
 from typing import Final
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.request_ids import REQUEST, RequestId, one_word
 from tidelog.server.base.listener_settings import TlsSettings
 from tidelog.server.base.listeners import shown
 from tidelog.server.base.tls import ListenerTls
@@ -22,9 +24,41 @@ from tidelog.server.hosts import KnownHosts, OwnHosts
 from tidelog.server.logins import HttpLogins
 from tidelog.server.process.serving import Ready, Service
 from tidelog.server.process.stopping import Stop
-from tidelog.server.request_ids import RequestIds
 
+_LOG: Final = logging.getLogger("tidelog.web")
 BACKLOG: Final = 1024
+_REQUEST_ID: Final = b"x-request-id"
+
+
+class RequestIds:
+    """An application whose requests have ids. A client that names a request in `X-Request-Id` finds that in the log.
+
+    Other requests are numbered. The answer has the header, too. At level DEBUG each answer is a line of the log.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._numbers = count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        named = one_word(headers.get(_REQUEST_ID, b"").decode("latin-1")) or str(next(self._numbers))
+        host, port = scope.get("client") or ("", 0)
+        agent = headers.get(b"user-agent", b"").decode("latin-1").split(" ")[0]
+        REQUEST.set(RequestId(host, port, agent or None, named))
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (_REQUEST_ID, named.encode("ascii", "replace"))]
+                path = "/".join(map(one_word, scope["path"].split("/")))
+                _LOG.debug("Answered: method=%s path=%s status=%d", scope["method"], path, message["status"])
+            await send(message)
+
+        await self._app(scope, receive, sent)
 
 
 class HttpAddressError(TidelogError):

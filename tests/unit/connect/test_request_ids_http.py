@@ -10,7 +10,7 @@ from anyio import to_thread
 from starlette.responses import PlainTextResponse
 
 from tidelog.log.base.request_ids import REQUEST
-from tidelog.server.request_ids import RequestIds
+from tidelog.server.serving import RequestIds
 
 
 async def app(scope, receive, send):

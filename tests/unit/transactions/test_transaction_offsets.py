@@ -4,7 +4,7 @@ import pytest
 from support.transactions import GROUP, SharedLake, copy, offsets_to, stage
 
 from tidelog.groups.model import CommittedOffset, GroupView
-from tidelog.groups.store.pending import resolve
+from tidelog.groups.store.group_log import resolve
 from tidelog.log.base.errors import (
     IllegalGenerationError,
     OffsetOutOfRangeError,

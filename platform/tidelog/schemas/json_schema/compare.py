@@ -1,6 +1,6 @@
 """What changed between two JSON Schemas, by Confluent's rules."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -9,7 +9,6 @@ from tidelog.schemas.base.json_text import Json, dumps
 from tidelog.schemas.json_schema.arrays import compare_arrays
 from tidelog.schemas.json_schema.document import PartShape, SchemaPart
 from tidelog.schemas.json_schema.limits import limit, limits
-from tidelog.schemas.json_schema.matching import most_pairs
 from tidelog.schemas.json_schema.objects import compare_objects
 from tidelog.schemas.json_schema.rules import RULES
 
@@ -182,3 +181,37 @@ def _frozen(value: Json) -> Hashable:
 def _both_bytes(old: SchemaPart, new: SchemaPart) -> bool:
     """Kafka Connect's converter writes bytes under several types; they read each other (Confluent's exception)."""
     return old.of.get("connect.type") == new.of.get("connect.type") == "bytes"
+
+
+def most_pairs(fitting: Sequence[Sequence[int]]) -> int:
+    """How many of one schema's alternatives have a partner of their own among the other's.
+
+    The size of a largest matching of a bipartite graph: `fitting[i]` lists the partners that i may have.
+    Augmenting paths, breadth first: O(nodes x edges), no recursion.
+    """
+    partner: dict[int, int] = {}  # {right: left}
+    matched = 0
+    for start in range(len(fitting)):
+        came_from: dict[int, int] = {}  # {right: the left that reached it}
+        queue = [start]
+        end: int | None = None
+        for left in queue:
+            for right in fitting[left]:
+                if right in came_from:
+                    continue
+                came_from[right] = left
+                if right not in partner:
+                    end = right
+                    break
+                queue.append(partner[right])
+            if end is not None:
+                break
+        if end is None:
+            continue
+        matched += 1
+        previous = {left: right for right, left in partner.items()}
+        step: int | None = end
+        while step is not None:
+            left = came_from[step]
+            partner[step], step = left, previous.get(left)
+    return matched

@@ -1,12 +1,14 @@
 """What changed between two schemas of objects: properties, and content models, which say what else is accepted."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import jsonschema_rs
 
 from tidelog.schemas.base.comparison import Ask, Comparing, Difference, Differences
 from tidelog.schemas.base.json_text import Json
 from tidelog.schemas.json_schema.document import PartShape, SchemaPart
 from tidelog.schemas.json_schema.limits import limits
-from tidelog.schemas.json_schema.patterns import matches
 from tidelog.schemas.json_schema.rules import RULES
 
 _SCHEMA = (Mapping, bool)
@@ -194,3 +196,16 @@ def _map(part: SchemaPart, key: str) -> Mapping[str, Json]:
 def _names(part: SchemaPart, key: str) -> Sequence[str]:
     value = part.of.get(key)
     return value if isinstance(value, list) else ()
+
+
+@lru_cache(maxsize=1024)
+def matches(pattern: str, name: str) -> bool:
+    """Whether a pattern is found in a name; not, for patterns that need backtracking, or are none.
+
+    It takes linear time: a pattern is the user's, and must not hang the registry.
+    """
+    try:
+        validator = jsonschema_rs.Draft7Validator({"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions())
+    except (ValueError, jsonschema_rs.ValidationError):
+        return False
+    return validator.is_valid(name)
