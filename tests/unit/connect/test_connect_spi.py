@@ -27,16 +27,22 @@ def test_a_sink_commits_what_it_took_after_a_flush():
 
 
 class Source(SourceConnector):
+    keys = ConfigDef().define("file", ConfigKind.STRING, REQUIRED, Importance.HIGH, "The file.")
+
     @classmethod
-    def config_def(cls):
-        return ConfigDef().define("file", ConfigKind.STRING, REQUIRED, Importance.HIGH, "The file.")
+    def check_together(cls, values):
+        if values["file"].value == "/":
+            values["file"].errors.append("/ is no file")
 
     def task_configs(self, max_tasks):
         return []
 
 
 class Sink(SinkConnector):
-    config_def = Source.config_def
+    @classmethod
+    def config_def(cls):
+        return Source.keys
+
     task_configs = Source.task_configs
 
 
@@ -48,4 +54,5 @@ def test_a_connector_promises_nothing_that_it_does_not_say():
 
 def test_a_connector_is_validated_by_its_keys():
     assert [(value.name, len(value.errors)) for value in Source.validate({})] == [("file", 1)]
-    assert [(value.name, value.value) for value in Source.validate({"file": "a"})] == [("file", "a")]
+    assert [(value.name, value.value) for value in Sink.validate({"file": "a"})] == [("file", "a")]
+    assert [value.errors for value in Source.validate({"file": "/"})] == [["/ is no file"]]

@@ -7,7 +7,6 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
-from tidelog.connect.config.definition import ConfigDef
 from tidelog.connect.config.values import ConnectConfigError
 from tidelog.connect.connectors.arrow_values import arrow_table
 from tidelog.connect.connectors.delta_changes import (
@@ -219,11 +218,7 @@ class DeltaSink(SinkConnector):
     version = _VERSION
     guarantee = "Exactly once: each commit of the table has the offsets behind its records as transaction versions."
     task_class = DeltaSinkTask
-
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """Keys by the JDBC and S3 sinks' names where they have them."""
-        return DELTA_KEYS
+    keys = DELTA_KEYS
 
     def start(self, config: RawConfig, context: Any) -> None:
         """Check the keys. Raises `ConnectConfigError`."""

@@ -287,17 +287,11 @@ class HttpSink(SinkConnector):
     version = _VERSION
     guarantee = "At least once: records after the last committed offset are sent again when a task starts again."
     task_class = HttpSinkTask
+    keys = HTTP_KEYS
 
     @classmethod
-    def config_def(cls) -> ConfigDef:
-        """Keys by Confluent's names."""
-        return HTTP_KEYS
-
-    @classmethod
-    def validate(cls, config: RawConfig) -> list[ConfigValue]:
-        """The keys, and what several of them together show."""
-        checked = HTTP_KEYS.validate(config)
-        values = {value.name: value for value in checked}
+    def check_together(cls, values: Mapping[str, ConfigValue]) -> None:
+        """As of `Connector`."""
         asked = {"basic": ["connection.user"], "bearer": ["bearer.token"],
                  "oauth2": ["oauth2.token.url", "oauth2.client.id", "oauth2.client.secret"]}  # fmt: skip
         for name in asked.get(str(values["auth.type"].value).lower(), ()):
@@ -306,7 +300,6 @@ class HttpSink(SinkConnector):
         keyed = "${key}" in str(values["http.api.url"].value)
         if keyed and values["batch.max.size"].value != 1:
             values["batch.max.size"].errors.append("${key} in http.api.url is of one record: set batch.max.size=1.")
-        return checked
 
     def start(self, config: RawConfig, context: Any) -> None:
         """Check the keys. Raises `ConnectConfigError`."""

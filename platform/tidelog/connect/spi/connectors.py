@@ -1,6 +1,5 @@
 """What a connector implements: its configuration, its tasks' configurations, and what it guarantees."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol
@@ -27,12 +26,13 @@ class ConnectorContext(Protocol):
         """Report that the connector can't go on: it becomes FAILED. Any thread may call it."""
 
 
-class Connector(ABC):
+class Connector:
     """A kind of source or sink, one object for each running connector of it.
 
     `names`: what `connector.class` may say, the Java class first that it stands for, so that configurations of Kafka
     Connect are taken as they are. `version`: as the plugins' list shows it. `guarantee`: one sentence for `tidelog
-    connect plugins`: what is delivered once, under which configuration, and what is not.
+    connect plugins`: what is delivered once, under which configuration, and what is not. `keys`: its own, unless
+    `config_def` is overridden.
 
     `start`, `task_configs` and `stop` run in one thread of the connector, and may block; `start` should do no more
     than check that the other system answers, for tasks do the reading and writing.
@@ -41,16 +41,23 @@ class Connector(ABC):
     names: ClassVar[tuple[str, ...]]
     version: ClassVar[str]
     guarantee: ClassVar[str]
+    keys: ClassVar[ConfigDef]
 
     @classmethod
-    @abstractmethod
     def config_def(cls) -> ConfigDef:
         """The connector's own keys; those of every connector (name, tasks.max, converters, ...) are the worker's."""
+        return cls.keys
+
+    @classmethod
+    def check_together(cls, values: Mapping[str, ConfigValue]) -> None:
+        """Add to the keys' errors what only several of them together show; override it where there is such."""
 
     @classmethod
     def validate(cls, config: RawConfig) -> list[ConfigValue]:
-        """What is to say of each key; override to add what only several keys together show, or the other system."""
-        return cls.config_def().validate(config)
+        """What is to say of each key; override to add what the other system shows."""
+        values = cls.config_def().validate(config)
+        cls.check_together({value.name: value for value in values})
+        return values
 
     def start(self, config: RawConfig, context: ConnectorContext) -> None:  # noqa: ARG002
         """Check the configuration and keep it as `config`; override to begin more.
@@ -70,7 +77,7 @@ class Connector(ABC):
         """
         return [self.config]
 
-    def stop(self) -> None:  # noqa: B027
+    def stop(self) -> None:
         """End: no other call comes after it."""
 
 

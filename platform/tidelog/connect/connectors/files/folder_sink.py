@@ -201,8 +201,4 @@ class FolderSink(SinkConnector):
         "Exactly once: files appear whole, names say which offsets they have, and a task goes on behind the newest one."
     )
     task_class = FolderSinkTask
-
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """Keys by the S3 connector's names where it has them."""
-        return SINK_KEYS
+    keys = SINK_KEYS

@@ -102,18 +102,6 @@ def _moved(path: Path, to: Path) -> Path:
     return free
 
 
-def cleanup_errors(values: Mapping[str, ConfigValue]) -> None:
-    """Add what only several keys together show to the keys' errors."""
-    moves = str(values["cleanup.policy"].value).upper() == "MOVE"
-    if moves and not values["finished.path"].value:
-        values["finished.path"].errors.append("cleanup.policy=MOVE needs finished.path: the folder for finished files.")
-    if values["error.path"].value and values["halt.on.error"].value:
-        values["error.path"].errors.append("error.path needs halt.on.error=false: else such a file fails the task.")
-    for name in ("finished.path", "error.path"):
-        if values[name].value and values[name].value == values["input.path"].value:
-            values[name].errors.append(f"{name} is input.path: its files would be read again. Give another folder.")
-
-
 class FolderSourceTask(SourceTask):
     """Reads those files of a folder whose names fall to this task, in the order of their names."""
 
@@ -256,18 +244,21 @@ class FolderSource(SourceConnector):
         "cleanup.policy it is moved or deleted once its records are stored."
     )
     task_class = FolderSourceTask
+    keys = SOURCE_KEYS  # by the spool directory connectors' names where they have one
 
     @classmethod
-    def config_def(cls) -> ConfigDef:
-        """Keys by the spool directory connectors' names where they have one."""
-        return SOURCE_KEYS
-
-    @classmethod
-    def validate(cls, config: RawConfig) -> list[ConfigValue]:
-        """The keys, and what several of them together show."""
-        values = SOURCE_KEYS.validate(config)
-        cleanup_errors({value.name: value for value in values})
-        return values
+    def check_together(cls, values: Mapping[str, ConfigValue]) -> None:
+        """As of `Connector`."""
+        moves = str(values["cleanup.policy"].value).upper() == "MOVE"
+        if moves and not values["finished.path"].value:
+            values["finished.path"].errors.append(
+                "cleanup.policy=MOVE needs finished.path: the folder for finished files."
+            )
+        if values["error.path"].value and values["halt.on.error"].value:
+            values["error.path"].errors.append("error.path needs halt.on.error=false: else such a file fails the task.")
+        for name in ("finished.path", "error.path"):
+            if values[name].value and values[name].value == values["input.path"].value:
+                values[name].errors.append(f"{name} is input.path: its files would be read again. Give another folder.")
 
     @classmethod
     def exactly_once_support(cls, config: RawConfig) -> ExactlyOnceSupport:  # noqa: ARG003

@@ -177,11 +177,7 @@ class FileStreamSource(SourceConnector):
     version = VERSION
     guarantee = "Exactly once: a line's position in the file is stored with its record."
     task_class = FileStreamSourceTask
-
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """The keys of Kafka's, with `file` required: a worker has no standard input."""
-        return _SOURCE_KEYS
+    keys = _SOURCE_KEYS  # Kafka's, with `file` required: a worker has no standard input
 
     @classmethod
     def exactly_once_support(cls, config: RawConfig) -> ExactlyOnceSupport:  # noqa: ARG003
@@ -254,8 +250,4 @@ class FileStreamSink(SinkConnector):
     version = VERSION
     guarantee = "At least once: lines after the last committed offset are appended again when a task starts again."
     task_class = FileStreamSinkTask
-
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """The keys of Kafka's, with `file` required: a worker has no standard output for it."""
-        return _SINK_KEYS
+    keys = _SINK_KEYS  # Kafka's, with `file` required: a worker has no standard output for it

@@ -24,7 +24,7 @@ from tidelog.connect.connectors.jdbc.sql_types import sql_type
 from tidelog.connect.data.errors import ConnectError, DataError, RetriableConnectError
 from tidelog.connect.data.records import Partition, SinkRecord
 from tidelog.connect.data.schema import ConnectSchema
-from tidelog.connect.spi.connectors import RawConfig, SinkConnector
+from tidelog.connect.spi.connectors import SinkConnector
 from tidelog.connect.spi.sinks import SinkTask, SinkTaskContext
 from tidelog.log.base.typed_values import names
 from tidelog.log.config.key_type import int_of
@@ -57,19 +57,6 @@ SINK_KEYS: Final = (
     .define("auto.create", FLAG, False, _MEDIUM, "Whether a missing table is created.", group="Tables")
     .define("auto.evolve", FLAG, False, _MEDIUM, "Whether missing columns are added.", group="Tables")
 )  # fmt: skip
-
-
-def pk_errors(values: Mapping[str, ConfigValue]) -> None:
-    """Add what only several keys together show to the keys' errors."""
-    mode, fields = values["pk.mode"].value, values["pk.fields"].value or []
-    if values["delete.enabled"].value is True and mode != "record_key":
-        values["delete.enabled"].errors.append("delete.enabled needs pk.mode=record_key: a tombstone has a key only.")
-    if values["insert.mode"].value in ("upsert", "update") and mode == "none":
-        values["pk.mode"].errors.append(f"insert.mode={values['insert.mode'].value} needs a primary key: give pk.mode.")
-    if mode == "kafka" and len(fields) not in (0, 3):
-        values["pk.fields"].errors.append("pk.mode=kafka takes three names, of topic, partition and offset, or none.")
-    if mode == "none" and fields:
-        values["pk.fields"].errors.append("pk.mode=none takes no pk.fields: give pk.mode, or leave pk.fields out.")
 
 
 class JdbcSinkTask(SinkTask):
@@ -356,15 +343,23 @@ class JdbcSinkConnector(SinkConnector):
         "offsets.table.name empty at least once, which insert.mode=upsert makes idempotent."
     )
     task_class = JdbcSinkTask
+    keys = SINK_KEYS
 
     @classmethod
-    def config_def(cls) -> ConfigDef:
-        """Keys by Confluent's names."""
-        return SINK_KEYS
-
-    @classmethod
-    def validate(cls, config: RawConfig) -> list[ConfigValue]:
-        """The keys, and what several of them together show."""
-        values = SINK_KEYS.validate(config)
-        pk_errors({value.name: value for value in values})
-        return values
+    def check_together(cls, values: Mapping[str, ConfigValue]) -> None:
+        """As of `Connector`."""
+        mode, fields = values["pk.mode"].value, values["pk.fields"].value or []
+        if values["delete.enabled"].value is True and mode != "record_key":
+            values["delete.enabled"].errors.append(
+                "delete.enabled needs pk.mode=record_key: a tombstone has a key only."
+            )
+        if values["insert.mode"].value in ("upsert", "update") and mode == "none":
+            values["pk.mode"].errors.append(
+                f"insert.mode={values['insert.mode'].value} needs a primary key: give pk.mode."
+            )
+        if mode == "kafka" and len(fields) not in (0, 3):
+            values["pk.fields"].errors.append(
+                "pk.mode=kafka takes three names, of topic, partition and offset, or none."
+            )
+        if mode == "none" and fields:
+            values["pk.fields"].errors.append("pk.mode=none takes no pk.fields: give pk.mode, or leave pk.fields out.")

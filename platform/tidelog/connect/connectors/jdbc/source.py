@@ -78,22 +78,6 @@ SOURCE_KEYS: Final = (
 )  # fmt: skip
 
 
-def mode_errors(values: Mapping[str, ConfigValue]) -> None:
-    """Add what only several keys together show to the keys' errors."""
-    parsed: Mapping[str, Any] = {name: value.value for name, value in values.items()}
-    mode = parsed["mode"] if parsed["mode"] in MODES else "bulk"
-    if "timestamp" in mode and not parsed["timestamp.column.name"]:
-        values["timestamp.column.name"].errors.append(f"mode {mode} needs timestamp.column.name: give its columns.")
-    if parsed["query"] and mode.endswith("incrementing") and not parsed["incrementing.column.name"]:
-        values["incrementing.column.name"].errors.append("A query has no primary key: give incrementing.column.name.")
-    lists = [name for name in ("table.whitelist", "table.include.list") if parsed[name]]
-    excluded = [name for name in ("table.blacklist", "table.exclude.list") if parsed[name]]
-    if lists and excluded:
-        values[excluded[0]].errors.append(f"{excluded[0]} and {lists[0]} contradict each other: give one of them.")
-    if parsed["query"] and (lists or excluded):
-        values["query"].errors.append(f"A query takes no tables: leave out {(lists + excluded)[0]}, or the query.")
-
-
 @dataclass
 class _Polled:
     """A table, or the query, of a task: how far it is read, when it is due, and the rows that are being read."""
@@ -326,22 +310,29 @@ class JdbcSource(SourceConnector):
         "deletions are never seen."
     )
     task_class = JdbcSourceTask
+    keys = SOURCE_KEYS
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
         self._watching: threading.Thread | None = None
 
     @classmethod
-    def config_def(cls) -> ConfigDef:
-        """Keys by Confluent's names."""
-        return SOURCE_KEYS
-
-    @classmethod
-    def validate(cls, config: RawConfig) -> list[ConfigValue]:
-        """The keys, and what several of them together show."""
-        values = SOURCE_KEYS.validate(config)
-        mode_errors({value.name: value for value in values})
-        return values
+    def check_together(cls, values: Mapping[str, ConfigValue]) -> None:
+        """As of `Connector`."""
+        parsed: Mapping[str, Any] = {name: value.value for name, value in values.items()}
+        mode = parsed["mode"] if parsed["mode"] in MODES else "bulk"
+        if "timestamp" in mode and not parsed["timestamp.column.name"]:
+            values["timestamp.column.name"].errors.append(f"mode {mode} needs timestamp.column.name: give its columns.")
+        if parsed["query"] and mode.endswith("incrementing") and not parsed["incrementing.column.name"]:
+            values["incrementing.column.name"].errors.append(
+                "A query has no primary key: give incrementing.column.name."
+            )
+        lists = [name for name in ("table.whitelist", "table.include.list") if parsed[name]]
+        excluded = [name for name in ("table.blacklist", "table.exclude.list") if parsed[name]]
+        if lists and excluded:
+            values[excluded[0]].errors.append(f"{excluded[0]} and {lists[0]} contradict each other: give one of them.")
+        if parsed["query"] and (lists or excluded):
+            values["query"].errors.append(f"A query takes no tables: leave out {(lists + excluded)[0]}, or the query.")
 
     @classmethod
     def exactly_once_support(cls, config: RawConfig) -> ExactlyOnceSupport:

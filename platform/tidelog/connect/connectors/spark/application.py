@@ -40,11 +40,7 @@ class SparkApplication(SourceConnector):
     version = _VERSION
     guarantee = "The application's own: the worker starts it, starts it again after failures, and stops it."
     task_class = SparkApplicationTask
-
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """The application, its arguments, and how it is supervised."""
-        return SPARK_KEYS
+    keys = SPARK_KEYS
 
     def start(self, config: RawConfig, context: Any) -> None:
         """Check the keys, and that a local application is there. Raises `ConnectError`."""

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final
 
-from tidelog.connect.config.definition import ConfigDef, Importance
+from tidelog.connect.config.definition import Importance
 from tidelog.connect.config.values import TEXT
 from tidelog.connect.connectors.delta_changes import table_keys
 from tidelog.connect.connectors.spark.submission import SparkTask, require_submitter, with_submission_keys
@@ -105,11 +105,7 @@ class SparkDeltaSink(SinkConnector):
         "the table has the batch's number as a transaction version. One Spark application runs it, supervised."
     )
     task_class = SparkDeltaTask
-
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """The Delta sink's keys, and how the application is submitted and supervised."""
-        return SPARK_DELTA_KEYS
+    keys = SPARK_DELTA_KEYS
 
     def start(self, config: RawConfig, context: Any) -> None:
         """Check the keys, and that Spark is here. Raises `ConnectError`."""
