@@ -700,10 +700,9 @@ cdef class Rows:
                 memmove(self._offsets, self._offsets + self._start, left * sizeof(int64_t))
                 memmove(self._times, self._times + self._start, left * sizeof(int64_t))
                 memmove(self._kinds, self._kinds + self._start, left * sizeof(int32_t))
-            else:
-                self._header = 0
             self._kept = [(end - self._start, held) for end, held in self._kept if end > self._start]
             self._start, self._count = 0, left
+            self._drop_headers()
         if left + count <= self._room:
             return True
         if left + count > INT32_MAX:
@@ -725,6 +724,17 @@ cdef class Rows:
             raise MemoryError
         self._room = room
         return True
+
+    cdef void _drop_headers(self) noexcept:
+        """Of rows that are gone."""
+        cdef int64_t row, first = self._header
+        for row in range(self._count):
+            if self._rows[row].headers:
+                first = min(first, self._rows[row].first_header)
+                self._rows[row].first_header -= <int32_t>first
+        if first and first < self._header:
+            memmove(self._headers, self._headers + first, (self._header - first) * sizeof(Header))
+        self._header -= first
 
     cdef bint _take(self, Decoding *to, int64_t low, list kept) except -1:
         """Take the rows that were read, from the offset `low` on."""

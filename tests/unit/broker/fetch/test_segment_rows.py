@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.fetched import records_of as fetched
 from support.native import native_records
 from support.tiny_segments import CODECS, record, records_of
 
@@ -83,6 +84,10 @@ def is_plain(rows):
     return all(one is not None and one[0] is not None for row in rows for one in row[2] or ())
 
 
+def sent_records(batches):
+    return [record for batch in batches for record in fetched(batch.data)]
+
+
 segments = st.lists(
     st.tuples(st.lists(record, min_size=1, max_size=30), st.sampled_from(CODECS), st.sampled_from([0, 1, 7])),
     min_size=1,
@@ -132,18 +137,23 @@ def test_a_large_file_is_read_by_row_groups(monkeypatch):
     assert log.read(log.plan(5_500)) == log.by_arrow(log.plan(5_500))
 
 
-def test_bytes_are_bounded_and_the_rest_is_kept():
+@pytest.mark.parametrize("headers", [False, True])
+def test_bytes_are_bounded_and_the_rest_is_kept(headers):
+    rows = [(*row[:2], [("h", b"%d" % n)] * (n % 3) if headers else None, *row[3:]) for n, row in enumerate(MANY)]
     log = Log()
     for at in range(0, 9_000, 30):
-        log.add(write_small_segment(records_of(MANY[at : at + 30]), PLAIN).data, 30)
-    pages, end = log.rows(), 100
-    while not pages.is_through:
+        log.add(write_small_segment(records_of(rows[at : at + 30]), PLAIN).data, 30)
+    pages, found = log.rows(), []
+    while not pages.is_through or pages.rows.next_offset >= 0:
         pages.fill(20_000, 16)
         batches = pages.rows.batches(3, NONE, 4_096, 20_000, NO_STOP)
         assert 0 < sum(len(batch.data) for batch in batches) <= 20_000
-        assert batches[0].first == end
-        end = batches[-1].last + 1
-    assert end == 9_100
+        assert batches[0].first == (found[-1].last + 1 if found else 100)
+        found += batches
+    assert found[-1].last == 9_099
+    expected = sent_records(log.by_arrow())
+    assert sent_records(found) == expected
+    assert len(expected) == 9_000
 
 
 def test_nothing_is_written_from_the_stop_on():
