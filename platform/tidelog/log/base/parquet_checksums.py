@@ -107,6 +107,14 @@ def open_parquet(source: Any, *, size: int | None, sealed: bool) -> pq.ParquetFi
     return pq.ParquetFile(source, page_checksum_verification=True, coerce_int96_timestamp_unit="us")
 
 
+def parquet_part(source: Any, metadata: pq.FileMetaData, dictionaries: list[str]) -> pq.ParquetFile:
+    """A part of a file whose footer was looked at, to be read at its place in the file; its pages' checksums with it.
+
+    `dictionaries`: columns of texts that are read as they are in the file, where they have a dictionary.
+    """
+    return pq.ParquetFile(source, metadata=metadata, read_dictionary=dictionaries, page_checksum_verification=True)
+
+
 def parquet_dataset(
     files: Iterable[tuple[str, int, Mapping[str, int]]], schema: pa.Schema, file_system: Any
 ) -> "dataset.FileSystemDataset":

@@ -1,6 +1,6 @@
 """Checkpoints: finding the one to start from, and reading it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,18 +13,17 @@ import pyarrow.parquet as pq
 
 from tidelog.log.base.errors import CorruptLogError, ForeignEntryError, ObjectNotFoundError
 from tidelog.log.base.parquet_checksums import open_parquet
-from tidelog.log.checkpoints.rows import MARK, read_kinds
+from tidelog.log.checkpoints.late_adds import Bounds, LateAdds, bounds_of, file_columns, late_adds
+from tidelog.log.checkpoints.rows import MARK, kinds_by_group, read_group
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Action, Add, Txn, decode_entry, parse_add, parse_metadata, parse_protocol
-from tidelog.log.state.add_columns import AddColumns, CheckpointActions
+from tidelog.log.state.add_columns import AddColumns, CheckpointActions, FileGroup, decoded_group
 from tidelog.log.state.producer_memory import ProducerColumns, joined, producer_columns
 from tidelog.log.storage.port import ObjectInfo, Storage
 
 # The rows that make up state, as many as are decoded at once: a large checkpoint is never in memory as a whole.
 _KINDS = ("txn", "add", "metaData", "protocol")
 _BATCH_ROWS = 32_768
-# Of numbers that 64 bits hold, whatever their digits are.
-_MOST_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +106,11 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> Ch
     parts: list[CheckpointActions] = []
     for name in checkpoint.files:
         path = f"{folder}/{layout.LOG_FOLDER}/{name}"
-        with _opened(storage, path, checkpoint.version) as file:
+        with _opened(storage, path, checkpoint.version) as (source, file):
             missing = set(_KINDS).difference(file.schema_arrow.names)
             if missing:  # this is another kind of file
                 raise KeyError(min(missing))
-            parts.append(_actions(read_kinds(file, {kind: [kind] for kind in _KINDS}, _BATCH_ROWS)))
+            parts.append(_actions(source, file))
             own = MARK in (file.schema_arrow.metadata or {})
         if not own and is_foreign(storage, folder, checkpoint.version):
             raise ForeignEntryError(
@@ -144,7 +143,7 @@ def removed_files(storage: Storage, folder: str, checkpoint: Checkpoint) -> Iter
     Raises `CorruptLogError` naming the checkpoint when it can't be read, `ObjectNotFoundError` when it is gone.
     """
     for name in checkpoint.files:
-        with _opened(storage, f"{folder}/{layout.LOG_FOLDER}/{name}", checkpoint.version) as file:
+        with _opened(storage, f"{folder}/{layout.LOG_FOLDER}/{name}", checkpoint.version) as (_, file):
             for batch in file.iter_batches(_BATCH_ROWS, columns=["remove.path", "remove.deletionTimestamp"]):
                 for removes in batch.columns:  # none where no file was removed
                     rows = removes.filter(removes.is_valid())
@@ -153,11 +152,14 @@ def removed_files(storage: Storage, folder: str, checkpoint: Checkpoint) -> Iter
 
 
 @contextmanager
-def _opened(storage: Storage, path: str, version: int) -> Iterator[pq.ParquetFile]:
-    """A checkpoint's file; what is wrong with it, there or while it is read, is a `CorruptLogError`."""
+def _opened(storage: Storage, path: str, version: int) -> Iterator[tuple[Any, pq.ParquetFile]]:
+    """A checkpoint's file, as bytes and as Parquet.
+
+    What is wrong with it, there or while it is read, is a `CorruptLogError`.
+    """
     try:
         with storage.open(path) as source, open_parquet(source, size=None, sealed=False) as file:
-            yield file
+            yield source, file
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as e:
         raise CorruptLogError(
             f"Checkpoint {path} can't be read: {e}. Earlier entries may be trimmed, so restore it from a copy;"
@@ -166,29 +168,38 @@ def _opened(storage: Storage, path: str, version: int) -> Iterator[pq.ParquetFil
         ) from e
 
 
-def _actions(batches: Iterable[pa.RecordBatch]) -> CheckpointActions:
+def _actions(source: Any, file: pq.ParquetFile) -> CheckpointActions:
     kept: dict[str, list[pa.StructArray]] = {kind: [] for kind in _KINDS}
     producers: list[ProducerColumns] = []
-    for batch in batches:
-        for kind in batch.schema.names:
-            rows = batch.column(kind)
-            if rows.null_count == len(rows):
-                continue
-            rows = rows.filter(rows.is_valid()) if rows.null_count else rows
-            if kind == "txn":
-                found, rows = _split_txns(rows)
-                producers.extend(found)
-            kept[kind].append(rows)
+    late: list[LateAdds] = []
+    for group, kinds in enumerate(kinds_by_group(file.metadata, _KINDS)):
+        adds = late_adds(source, file.metadata, group) if kinds == ["add"] else None
+        if adds is not None:
+            late.append(adds)
+            continue
+        for batch in read_group(file, group, kinds, {kind: [kind] for kind in kinds}, _BATCH_ROWS):
+            for kind in batch.schema.names:
+                rows = batch.column(kind)
+                if rows.null_count == len(rows):
+                    continue
+                rows = rows.filter(rows.is_valid()) if rows.null_count else rows
+                if kind == "txn":
+                    found, rows = _split_txns(rows)
+                    producers.extend(found)
+                kept[kind].append(rows)
     others: list[Action] = []
     for kind, parse in (("protocol", parse_protocol), ("metaData", parse_metadata)):
         others.extend(parse(body) for rows in kept[kind] for body in rows.to_pylist(maps_as_pydicts="lossy"))
     for rows in kept["txn"]:
         others.extend(Txn(*row) for row in _columns(rows, "appId", "version", "lastUpdated"))
-    adds = pa.concat_arrays(kept["add"]) if kept["add"] else None
-    columns = None if adds is None else _add_columns(adds)
-    if adds is not None and columns is None:
-        others.extend(_adds(adds))
-    return CheckpointActions(others, columns, joined(producers))
+    parts = [(adds.bounds, adds.files) for adds in late]
+    for rows in kept["add"]:
+        part = _add_columns(rows)
+        if part is None:
+            others.extend(_adds(rows))
+        else:
+            parts.append(part)
+    return CheckpointActions(others, _joined_adds(parts), joined(producers))
 
 
 def _split_txns(rows: pa.StructArray) -> tuple[list[ProducerColumns], pa.StructArray]:
@@ -210,56 +221,22 @@ def _columns(rows: pa.StructArray, *names: str) -> Any:
     return zip(*columns, strict=True)
 
 
-def _lookup(rows: pa.StructArray, column: str, key: str) -> pa.Array:
-    present = {rows.type.field(i).name for i in range(rows.type.num_fields)}
-    return map_values(rows.field(column), key) if column in present else pa.nulls(len(rows), pa.string())
+def _joined_adds(parts: Sequence[tuple[Bounds, FileGroup]]) -> AddColumns | None:
+    if not parts:
+        return None
+    partition, base_offset, end = map(np.concatenate, zip(*(bounds for bounds, _ in parts), strict=True))
+    return AddColumns(partition, base_offset, end, tuple(group for _, group in parts))
 
 
-def map_values(maps: pa.MapArray, key: str) -> pa.Array:
-    """What each map has under `key`, the first of several; null where it has none, or is null itself.
-
-    The same as `pyarrow.compute.map_lookup`, which takes 25 times as long: it makes a value of each map.
-    """
-    offsets = maps.offsets.to_numpy()
-    first, last = int(offsets[0]), int(offsets[-1])
-    hits = np.flatnonzero(pc.equal(maps.keys.slice(first, last - first), key).to_numpy(zero_copy_only=False))
-    row_of = np.repeat(np.arange(len(maps)), np.diff(offsets))[hits]
-    indices = np.full(len(maps), -1)
-    indices[row_of[::-1]] = hits[::-1] + first
-    missing = (indices < 0) | maps.is_null().to_numpy(zero_copy_only=False)
-    return maps.items.take(pa.array(indices, mask=missing))
-
-
-def _add_columns(rows: pa.StructArray) -> AddColumns | None:
+def _add_columns(rows: pa.StructArray) -> tuple[Bounds, FileGroup] | None:
     """The rows as columns, None where they need a look at each."""
     if not {"path", "size", "modificationTime", "dataChange", "stats"} <= {field.name for field in rows.type}:
         return None
-    texts = [_lookup(rows, "partitionValues", key) for key in ("partition", "base_offset")]
-    texts.append(_lookup(rows, "tags", layout.END_TAG))
-    numbers = [rows.field(name) for name in ("size", "modificationTime")]
-    whole = all(column.null_count == 0 for column in (rows.field("path"), rows.field("dataChange"), *numbers))
-    if not whole or not all(are_numbers(column) for column in texts):
+    whole = (rows.field(name) for name in ("path", "dataChange", "size", "modificationTime"))
+    bounds = bounds_of(rows)
+    if bounds is None or any(column.null_count for column in whole):
         return None
-    partition, base, end = (column.cast(pa.int64()).to_numpy() for column in texts)
-    size, modified = (column.cast(pa.int64()).to_numpy() for column in numbers)
-    return AddColumns(
-        rows.field("path"), partition, base, end, size, modified, rows.field("dataChange"), rows.field("stats")
-    )
-
-
-def are_numbers(texts: pa.Array) -> bool:
-    """Whether `partition_value` takes each of these texts for a number, of a size that 64 bits hold.
-
-    By their bytes: a regular expression takes fifteen times as long.
-    """
-    if texts.null_count:
-        return False
-    texts = texts.cast(pa.large_string())
-    _, offsets, data = texts.buffers()
-    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    lengths = np.diff(ends)
-    digits = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]] - np.uint8(ord("0"))
-    return bool(np.all((lengths >= 1) & (lengths <= _MOST_DIGITS)) and np.all(digits < 10))
+    return bounds, decoded_group(file_columns(rows))
 
 
 def _adds(rows: pa.StructArray) -> list[Add]:

@@ -1,5 +1,6 @@
 """The rows of Delta's classic checkpoint as Arrow columns: what is written, and what is kept of others' files."""
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Self
 
@@ -15,6 +16,10 @@ _NAMES = pa.list_(pa.string())
 _FILE = {"partitionValues": _TEXTS, "size": pa.int64(), "stats": pa.string(), "tags": _TEXTS}
 # In the footer of a checkpoint that tidelog wrote; the value is the on-disk format's version.
 MARK = b"tidelog"
+# Rows of `add` that are worth a row group of their own.
+WORTH_A_GROUP = 4_096
+# In the footer, too: the CRC-32 of each row group's bytes, in their order, separated by commas.
+CHECKSUMS = b"tidelog.row-groups.crc32"
 SCHEMA = pa.schema(
     {
         "txn": pa.struct({"appId": pa.string(), "version": pa.int64(), "lastUpdated": pa.int64()}),
@@ -79,22 +84,33 @@ def _storable(body: Mapping[str, Any], target: pa.StructType) -> dict[str, Any]:
 def read_kinds(file: pq.ParquetFile, columns: Mapping[str, Sequence[str]], batch_rows: int) -> Iterator[pa.RecordBatch]:
     """A checkpoint's rows by row groups, with the columns of those kinds of action that a group has.
 
-    `columns`: those to read of each kind, by their paths. A group whose statistics say that a kind has no value there
-    is read without it: most groups have one kind of four, and a column of nulls takes as long to decode as one of
-    numbers.
+    `columns`: those to read of each kind, by their paths.
     """
-    metadata = file.metadata
-    leaves: dict[str, list[int]] = {kind: [] for kind in columns}
+    for group, kinds in enumerate(kinds_by_group(file.metadata, columns)):
+        yield from read_group(file, group, kinds, columns, batch_rows)
+
+
+def read_group(
+    file: pq.ParquetFile, group: int, kinds: Iterable[str], columns: Mapping[str, Sequence[str]], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a row group that has these kinds of action; none where it has none of them."""
+    if wanted := [path for kind in kinds for path in columns[kind]]:
+        yield from file.iter_batches(batch_rows, row_groups=[group], columns=wanted)
+
+
+def kinds_by_group(metadata: pq.FileMetaData, kinds: Iterable[str]) -> list[list[str]]:
+    """Which of some kinds of action each row group has.
+
+    A group whose statistics say that a kind has no value there is read without it: most groups have one kind of four,
+    and a column of nulls takes as long to decode as one of numbers.
+    """
+    leaves: dict[str, list[int]] = {kind: [] for kind in kinds}
     for leaf in range(metadata.num_columns):
         kind = metadata.schema.column(leaf).path.partition(".")[0]
         if kind in leaves:
             leaves[kind].append(leaf)
-    for group in range(metadata.num_row_groups):
-        chunks = metadata.row_group(group)
-        present = [kind for kind in columns if not all(_is_null(chunks.column(leaf)) for leaf in leaves[kind])]
-        if present:
-            wanted = [path for kind in present for path in columns[kind]]
-            yield from file.iter_batches(batch_rows, row_groups=[group], columns=wanted)
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return [[kind for kind in leaves if not all(_is_null(chunks.column(i)) for i in leaves[kind])] for chunks in groups]
 
 
 def _is_null(column: pq.ColumnChunkMetaData) -> bool:
@@ -141,12 +157,13 @@ def since(rows: pa.StructArray, field: str, since_ms: Any, *, keep_null: bool) -
 class RowWriter:
     """Writes a checkpoint's rows to `file` by row groups of about `group_rows`; a context manager.
 
-    What waits to be written is bounded by that, however large the checkpoint is. `rows` counts those of each kind,
-    `bytes` is the file's length in the end.
+    A group has one kind of rows, and the last one what is left of all. What waits to be written is bounded,
+    however large the checkpoint is. `rows` counts those of each kind, `bytes` is the file's length in the end.
     """
 
     def __init__(self, file: BinaryIO, group_rows: int) -> None:
-        self._sink = SealingSink(file)
+        self._summed = _Summed(file)
+        self._sink = SealingSink(self._summed)
         self._writer = pq.ParquetWriter(
             self._sink,
             SCHEMA.with_metadata({MARK: str(FORMAT_VERSION).encode()}),
@@ -155,8 +172,8 @@ class RowWriter:
             write_page_checksum=True,
         )
         self._group_rows = group_rows
-        self._waiting: dict[str, list[pa.StructArray]] = {}
-        self._count = 0
+        self._waiting: dict[str, list[pa.StructArray]] = {kind: [] for kind in SCHEMA.names}
+        self._checksums: list[int] = []
         self.rows = dict.fromkeys(SCHEMA.names, 0)
 
     def __enter__(self) -> Self:
@@ -166,7 +183,10 @@ class RowWriter:
         if error is not None:
             self._sink.abandon(self._writer)
             return
-        self.flush()
+        if sum(map(len, self._waiting["add"])) >= WORTH_A_GROUP:
+            self._flush(["add"])
+        self._flush(SCHEMA.names)
+        self._writer.add_key_value_metadata({CHECKSUMS.decode(): ",".join(map(str, self._checksums))})
         self._sink.finish(self._writer)
 
     @property
@@ -177,19 +197,40 @@ class RowWriter:
     def write(self, kind: str, rows: pa.StructArray) -> None:
         """Add rows of one kind."""
         if len(rows):
-            self._waiting.setdefault(kind, []).append(rows)
-            self._count += len(rows)
+            waiting = self._waiting[kind]
+            waiting.append(rows)
             self.rows[kind] += len(rows)
-            if self._count >= self._group_rows:
-                self.flush()
+            if sum(map(len, waiting)) >= self._group_rows:
+                self._flush([kind])
 
-    def flush(self) -> None:
-        """End the row group."""
+    def _flush(self, kinds: Iterable[str]) -> None:
+        """Write what waits of these kinds as a row group."""
         tables = []
-        for kind, waiting in self._waiting.items():
-            rows = pa.chunked_array(waiting)
-            columns = {f.name: rows if f.name == kind else pa.nulls(len(rows), f.type) for f in SCHEMA}
-            tables.append(pa.table(columns, schema=SCHEMA))
+        for kind in kinds:
+            if self._waiting[kind]:
+                rows = pa.chunked_array(self._waiting[kind])
+                columns = {f.name: rows if f.name == kind else pa.nulls(len(rows), f.type) for f in SCHEMA}
+                tables.append(pa.table(columns, schema=SCHEMA))
+                self._waiting[kind] = []
         if tables:
-            self._writer.write_table(pa.concat_tables(tables), row_group_size=self._count)
-        self._waiting, self._count = {}, 0
+            table = pa.concat_tables(tables)
+            self._summed.begin()
+            self._writer.write_table(table, row_group_size=len(table))
+            self._checksums.append(self._summed.checksum)
+
+
+class _Summed:
+    """Passes bytes on to a file and sums them up: `checksum` is the CRC-32 of those since `begin`."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.checksum = 0
+
+    def begin(self) -> None:
+        """Begin again."""
+        self.checksum = 0
+
+    def write(self, data: Any) -> int:
+        """Pass bytes on."""
+        self.checksum = zlib.crc32(data, self.checksum)
+        return self._file.write(data)

@@ -13,7 +13,7 @@ from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.contract import Machine
 from tidelog.log.door.fairness import FairnessBackoff
 from tidelog.log.state.foreign_entries import verify_none_is_foreign
-from tidelog.log.state.topic_state import FORMAT, ROWS, TopicState
+from tidelog.log.state.topic_state import FORMAT, ROWS, TopicState, beginning_up_to
 from tidelog.log.state.txn_expiry import PRODUCER_EXPIRATION, TXN_RETENTION
 from tidelog.log.state.verify import fact_problems, verify_entry, verify_format, verify_protocol, verify_table
 from tidelog.log.storage.port import Distant, Storage
@@ -98,7 +98,7 @@ def verify_restored(state: TopicState, version: int, topic: str, rows: str | Non
     verify_protocol(state.protocol, topic)
     verify_format(metadata, topic)
     problems = [*fact_problems(metadata, topic)]
-    if any(p < 0 or live[0].base_offset < 0 for p, live in state.segments.items()):
+    if any(p < 0 or beginning_up_to(live, -1) for p, live in state.segments.items()):
         problems.append("it has a segment without partition or base_offset")
     if problems:
         raise CorruptLogError(

@@ -1,6 +1,5 @@
 """Fetch: a partition's records by offset range, from the segments that cover it."""
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from tidelog.log.delta import schema
 from tidelog.log.segments.few_records import FewRecords
 from tidelog.log.segments.reader import read_segment
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS
-from tidelog.log.state.topic_state import Segment, TopicState
+from tidelog.log.state.topic_state import Segment, TopicState, beginning_up_to, ending_up_to
 from tidelog.log.storage.port import Storage
 from tidelog.log.typed.facts import typing_of
 from tidelog.log.typed.late_defaults import filled, late_defaults
@@ -74,9 +73,7 @@ def overlapping(live: Sequence[Segment], start: int, end: int) -> Sequence[Segme
     """The segments of a list by offset that overlap [start, end)."""
     if start >= end:
         return []
-    first = bisect_right(live, start, key=lambda s: s.end)
-    last = bisect_right(live, end - 1, key=lambda s: s.base_offset)
-    return live[first:last]
+    return live[ending_up_to(live, start) : beginning_up_to(live, end - 1)]
 
 
 def fetch(

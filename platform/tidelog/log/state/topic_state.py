@@ -1,7 +1,7 @@
 """A topic's state: the sum of its log up to a version. Only `apply` changes it, live and at start-up alike."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import orjson
-import pyarrow.compute as pc
 
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Action, Add, Entry, Metadata, Protocol, Remove, Txn
@@ -196,8 +195,7 @@ class TopicState:
     def live_between(self, partition: int, first: int, last: int) -> Sequence[Segment]:
         """Those that begin at an offset from `first` to `last`: none of the others is looked at."""
         live = self.live(partition)
-        low = bisect_left(live, first, key=lambda s: s.base_offset)
-        return live[low : bisect_right(live, last, lo=low, key=lambda s: s.base_offset)]
+        return live[beginning_up_to(live, first - 1) : beginning_up_to(live, last)]
 
     def all_segments(self) -> Iterable[Segment]:
         """Every live segment, by partition and offset."""
@@ -311,7 +309,7 @@ class TopicState:
         restored = _Restored(adds, version)
         for rows in np.split(order, np.flatnonzero(np.diff(partitions)) + 1):
             self.segments[int(adds.partition[rows[0]])] = LazyList(rows, restored)
-        self.last_modification_ms = max(self.last_modification_ms, int(adds.modification_ms.max()))
+        self.last_modification_ms = max(self.last_modification_ms, adds.newest_ms)
         return True
 
     def _shrink_columns(self) -> None:
@@ -404,9 +402,32 @@ class _Restored:
 
     def find(self, partition: int, name: str) -> Segment | None:
         """The partition's segment whose file has this name, as `segment_name` gives it."""
-        alike = np.flatnonzero(pc.match_substring(self.adds.path, name).to_numpy(zero_copy_only=False))
-        found = (s for s in self(alike) if s.partition == partition and layout.segment_name(s.path)[1] == name)
-        return next(found, None)
+        alike = (s for s in self(self.adds.named(name)) if s.partition == partition)
+        return next((s for s in alike if layout.segment_name(s.path)[1] == name), None)
+
+
+def beginning_up_to(live: Sequence[Segment], offset: int) -> int:
+    """How many segments of a list by offset begin at an offset or before it."""
+    return _up_to(live, offset, lambda segment: segment.base_offset, lambda adds: adds.base_offset)
+
+
+def ending_up_to(live: Sequence[Segment], offset: int) -> int:
+    """How many segments of a list by offset end at an offset or before it."""
+    return _up_to(live, offset, lambda segment: segment.end, lambda adds: adds.end)
+
+
+def _up_to(
+    live: Sequence[Segment],
+    offset: int,
+    of_segment: Callable[[Segment], int],
+    of_adds: Callable[[AddColumns], npt.NDArray[np.int64]],
+) -> int:
+    """How many of a sorted list have up to that; no segment is made of a checkpoint's rows."""
+    if not isinstance(live, LazyList) or not isinstance(live.make, _Restored):
+        return bisect_right(live, offset, key=of_segment)
+    rows, column = live.rows, of_adds(live.make.adds)
+    old = bisect_right(range(len(rows)), offset, key=lambda at: column[rows[at]])
+    return old if old < len(rows) else old + bisect_right(live.newer, offset, key=of_segment)
 
 
 def _in_order(segments: list[Segment]) -> list[Segment]:

@@ -1,26 +1,20 @@
 """Finding and reading checkpoints: stale, missing, broken, of another topic."""
 
-import re
 import sys
 from collections.abc import Callable
 from types import FrameType
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.faults import FaultyStorage
 from support.logs import FakeClock, memory_lake, open_lake, put_checkpoint, read, values
 
 from tidelog.log.base.errors import CorruptLogError, NotATopicError
 from tidelog.log.checkpoints.reading import (
     Checkpoint,
-    are_numbers,
     checkpoints_from,
-    map_values,
     newest_checkpoint_version,
     read_checkpoint,
     removed_files,
@@ -273,17 +267,6 @@ def test_a_checkpoint_says_the_same_whatever_its_row_groups_and_statistics(
     assert after == before
 
 
-@given(st.lists(st.one_of(st.from_regex(r"[0-9]{1,18}", fullmatch=True), st.text(max_size=20))), st.integers(0, 3))
-def test_texts_are_taken_for_numbers_by_their_digits_alone(texts: list[str], start: int) -> None:
-    expected = all(re.fullmatch("[0-9]{1,18}", text) for text in texts[start:])
-    assert are_numbers(pa.array(texts, pa.string()).slice(start)) == expected
-
-
-def test_what_is_missing_is_no_number() -> None:
-    assert not are_numbers(pa.array(["1", None]))
-    assert are_numbers(pa.array([], pa.string()))
-
-
 def calls_of(work: Callable[[], object]) -> int:
     """How many functions are called on the way, Python's and C's."""
     count = 0
@@ -311,16 +294,3 @@ def test_no_segment_of_a_checkpoint_is_looked_at_alone() -> None:
         return calls_of(lambda: TopicState().restore(segments, read_checkpoint(storage, "t", found)))
 
     assert calls_at(100) == calls_at(10)
-
-
-MAPS = st.lists(
-    st.none() | st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.sampled_from("xyz")), max_size=4), max_size=9
-)
-
-
-@given(MAPS, st.integers(0, 4), st.integers(0, 9))
-def test_the_value_of_a_key_in_each_map_is_what_arrow_finds(
-    maps: list[list[tuple[str, str | None]] | None], first: int, count: int
-) -> None:
-    rows = pa.array(maps, pa.map_(pa.string(), pa.string())).slice(first, count)
-    assert map_values(rows, "b").to_pylist() == pc.map_lookup(rows, pa.scalar("b"), "first").to_pylist()
