@@ -90,6 +90,8 @@ class Door(Generic[S]):
         # Whether the last look, or commit, met no other writer's entry.
         self._alone = False
         self.unsynced = UnsyncedSegments(storage, folder, self.lock)
+        # What the commit that goes on has synced, in a race that it lost, perhaps.
+        self._synced: set[str] = set()
         self._unanswered = Unanswered(folder)
         self._proven = False
         self.checkpoint_version = -1
@@ -228,6 +230,7 @@ class Door(Generic[S]):
         lost = 0
         attached, lookup = AttachedFiles(self.storage, self.folder), SegmentLookup(self.storage, self.folder)
         with self.lock:
+            self._synced.clear()
             if self._state.version >= 0:  # what is refused leaves no folder behind
                 self._time.keep(self.storage, self.folder)
             ahead = self._may_skip_tailing(request)
@@ -307,7 +310,8 @@ class Door(Generic[S]):
         )
         entry = Entry(self._state.version + 1, outcome.actions, info)
         self._machine.verify(self._state, entry)
-        brought = () if outcome.synced else [self.path(a.path) for a in outcome.actions if isinstance(a, Add)]
+        adds = () if outcome.synced else [self.path(a.path) for a in outcome.actions if isinstance(a, Add)]
+        brought = [path for path in adds if path not in self._synced]
         to_sync = brought if durable and (brought or self.unsynced) else None
         return Pending(
             entry, encode_entry(outcome.actions, info), outcome.response, self._time.moment(), to_sync=to_sync
@@ -379,6 +383,7 @@ class Door(Generic[S]):
 
         def sync() -> None:
             self.unsynced.sync(pending.to_sync or ())
+            self._synced.update(pending.to_sync or ())
             pending.to_sync, pending.since = None, self._time.moment()
 
         while True:

@@ -198,29 +198,32 @@ class LocalStorage:
             if before:
                 start_writeback(draft.fd)
                 before()
+            if os.access(location, os.F_OK):  # another writer's, meanwhile: a sync would be for nothing
+                return self._found(folder, location)
             with Failing("write", location):
                 os.fsync(draft.fd)
             with Failing("create", location):
                 self._durability.make_name_durable(folder)
             try:
                 draft.link(location)
-                created = True
             except FileExistsError:
-                created = False
+                return self._found(folder, location)
             except OSError as error:
                 if self._drafts.must_be_temporary(draft, error):
                     return self.put_if_absent(path, data)  # what comes before it is done
                 raise failed_or_done("create", location, error) from error
-        if created:
-            self._durability.sync_new_name(folder, location)
-            if self._prepares_beside:
-                self._helpers.submit(self._drafts.open_ahead)
-            else:
-                self._drafts.open_ahead()
+        self._durability.sync_new_name(folder, location)
+        if self._prepares_beside:
+            self._helpers.submit(self._drafts.open_ahead)
         else:
-            require_file(location)
-            self._durability.sync_found_name(folder, location)
-        return created
+            self._drafts.open_ahead()
+        return True
+
+    def _found(self, folder: str, location: str) -> bool:
+        """What `put_if_absent` says of a name that is taken. Raises `StorageError` where no file has it."""
+        require_file(location)
+        self._durability.sync_found_name(folder, location)
+        return False
 
     def create_run(self, objects: Iterable[tuple[str, bytes]]) -> int:
         """Create files of one folder in order, up to the first that is there: contents, then names; how many."""

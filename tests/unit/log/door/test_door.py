@@ -102,6 +102,28 @@ def test_a_lost_race_is_decided_again_after_the_winner() -> None:
     assert {"theirs", "app"} <= log.door.state.txns.keys()
 
 
+def test_a_lost_race_costs_no_second_sync_of_its_segments() -> None:
+    lake, storage, clock = memory_lake()
+    lake.create_topic("t")
+    topic, other = lake.topic("t"), open_lake(storage.inner, clock).topic("t")
+    synced: list[str] = []
+    races = iter(("theirs", "theirs, too"))
+
+    def lose_two_races(method: str, path: str, phase: str) -> None:
+        if (method, phase) == ("sync", "before"):
+            synced.append(path)
+        elif (method, phase) == (PUT, "before") and (value := next(races, None)):
+            other.append(values(value), acks=1)
+
+    storage.hook = lose_two_races
+    assert topic.append(values("mine"), acks="all") == {0: (2, 3)}
+    assert synced.count(synced[0]) == 1  # its own
+    assert len(set(synced)) == 3  # those of earlier entries, too
+    before = len(synced)
+    assert topic.append(values("more"), acks="all") == {0: (3, 4)}
+    assert len(synced) == before + 1
+
+
 def test_nothing_to_do_writes_nothing() -> None:
     log = Log()
     done = log.door.commit(lambda state: Outcome((), "as it is"))

@@ -131,6 +131,18 @@ def test_a_lost_race_leaves_no_file_and_costs_no_folder_sync(root: Path, calls: 
     storage.put_if_absent("log/0", b"0")
     calls.clear()
     assert not storage.put_if_absent("log/0", b"other")
+    assert calls == gone(root, "log")
+    assert files_below(root) == ["log/0"]
+
+
+def test_a_race_that_is_lost_at_the_last_moment_leaves_no_file_either(
+    root: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    storage = storage_at(root)
+    storage.put_if_absent("log/0", b"0")
+    calls.clear()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert not storage.put_if_absent("log/0", b"other")
     assert calls == ["fsync log/NEW", "link log/NEW log/0", *gone(root, "log")]
     assert files_below(root) == ["log/0"]
 
