@@ -28,10 +28,13 @@ from tidelog.log.base.errors import InvalidPathError
 # Control characters, lone surrogates and the backslash have no one spelling across stores.
 _FORBIDDEN = re.compile(r"(?:\A|/)\.{0,2}(?:/|\Z)|[\x00-\x1f\x7f\\\ud800-\udfff]|(?:\A|/)\.[^/]*\.tmp\Z")
 
+# Most paths, of which none is forbidden: seen in a fifth of the time.
+_PLAIN = re.compile(r"(?:[\w=-][\w=.-]*+/)*+[\w=-][\w=.-]*+", re.ASCII)
+
 
 def check_path(path: str) -> None:
     """Refuse a path that every adapter must refuse. Raises `InvalidPathError`."""
-    if _FORBIDDEN.search(path):
+    if not _PLAIN.fullmatch(path) and _FORBIDDEN.search(path):
         raise InvalidPathError(
             f"The path {path!r} can't name an object. A path is relative to the lake's root: parts between single "
             "'/', none of them empty, '.' or '..', no control character or backslash, and no last part like "
