@@ -17,11 +17,11 @@ SEED = 6
 
 
 def test_a_short_run(tmp_path: Path) -> None:
-    wanted = Wanted(SEED, seconds=18.0, rounds=1, records=2_000)
+    wanted = Wanted(SEED, seconds=10.0, rounds=1, records=2_000)
     verdict = Chaos(Place(tmp_path / "run"), FEW_WORKERS, wanted, print).run()
     found = "\n".join(verdict.problems)
     again = (
-        "python tests/reliability/chaos.py --few --no-spark --seconds 18 --rounds 1"
+        "python tests/reliability/chaos.py --few --no-spark --seconds 10 --rounds 1"
         f" --seed {SEED} --records 2000 --keep FOLDER"
     )
     assert not found, f"{found}\n\nAgain, with the lake and the journals kept: {again}"
@@ -45,8 +45,8 @@ def with_brokers(folder: Path, option: str, wanted: Wanted) -> Verdict:
 
 
 def test_brokers_that_are_killed_lose_and_repeat_nothing(tmp_path: Path) -> None:
-    wanted = Wanted(SEED, seconds=9.0, rounds=0, records=1_000, killed_every_s=4.0)
-    verdict = with_brokers(tmp_path, "--kill-brokers 4", wanted)
+    wanted = Wanted(SEED, seconds=8.0, rounds=0, records=1_000, killed_every_s=3.0)
+    verdict = with_brokers(tmp_path, "--kill-brokers 3", wanted)
     assert verdict.rounds["killed"] >= 3
 
 

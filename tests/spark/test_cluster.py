@@ -23,10 +23,11 @@ lake, checkpoints = sys.argv[1:]
 spark = session("pair", delta=False)
 counted = spark.readStream.format("rate").option("rowsPerSecond", 200).option("numPartitions", 2).load()
 into = counted.selectExpr("cast(value as string) key", "cast(value as string) value").writeStream.format("tidelog")
-into.options(lake=lake, topic="in", checkpointLocation=checkpoints + "/in").start()
+each = {"processingTime": "500 milliseconds"}  # batch after batch would take the machine from all else
+into.options(lake=lake, topic="in", checkpointLocation=checkpoints + "/in").trigger(**each).start()
 read = spark.readStream.format("tidelog").options(lake=lake, subscribe="in", startingOffsets="earliest").load()
 out = read.selectExpr("key", "value").writeStream.format("tidelog")
-out.options(lake=lake, topic="out", checkpointLocation=checkpoints + "/out").start()
+out.options(lake=lake, topic="out", checkpointLocation=checkpoints + "/out").trigger(**each).start()
 spark.streams.awaitAnyTermination()
 """
 SEGMENTS = 150

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
+from support.spark_queries import FEW_RECORDS
 from support.waiting import eventually
 
 from tidelog.spark.class_archive import short_lived
@@ -25,6 +26,7 @@ _SETTINGS = (
     "spark.driver.memory=512m",
     "spark.ui.enabled=false",
     "spark.sql.shuffle.partitions=2",
+    *(f"{name}={value}" for name, value in FEW_RECORDS.items()),
     f"spark.executor.extraJavaOptions={short_lived()}",
     f"spark.driver.extraJavaOptions={short_lived()}",
 )
