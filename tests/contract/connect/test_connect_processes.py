@@ -106,7 +106,7 @@ def test_a_source_that_is_killed_again_and_again_gives_each_line_once(folder):
         "connector.class": FILE_SOURCE, "topic": "lines", "file": str(folder / "in"), "batch.size": "7", **STRINGS,
     }  # fmt: skip
     wanted = []
-    for turn in range(4):
+    for turn in range(3):
         with worker(folder / "lake") as process, Lake(str(folder / "lake")) as lake:
             url = process.ready()["url"]
             call(url, "PUT", "/connectors/one/config", config)
