@@ -145,7 +145,7 @@ class TopicPool:
 
     async def _taken(self) -> _Entry:
         """What is read and what waits, as the next entry."""
-        if self._ahead is not None:
+        while self._ahead is not None:  # once it ends, another may have begun: what it reads comes before what waits
             await self._ahead
         chunks, self._chunks = self._chunks, []
         units = self._take(self._linger.enough_bytes - self._chunk_bytes, at_least_one=not chunks)
@@ -236,7 +236,8 @@ class TopicPool:
 
     async def _read(self, units: Sequence[ProducedBatch]) -> None:
         try:
-            self._chunks.append(await self._context.blocking(self._writer.read, units))
+            chunk = await self._context.blocking(self._writer.read, units)
+            self._chunks.append(chunk)
         except Exception as e:
             if not isinstance(e, TidelogError):
                 logger.exception("Records for topic '%s' can't be read by a fault.", self.followed.name)

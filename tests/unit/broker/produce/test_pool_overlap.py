@@ -1,7 +1,9 @@
 """A topic's pool: which entry is staged while the one before is committed, and in which order they are answered."""
 
 import asyncio
+import random
 from collections.abc import Callable
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -86,7 +88,7 @@ class World:
         self.pool = TopicPool(context, followed, str(UUID(int=1)), kind(self.budget), linger, lambda: None)
 
     async def _blocking(self, call: Any, *args: Any) -> Any:
-        units = args[1] if args else call.__self__.units
+        units = args[-1] if args else call.__self__.units
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def end(error: BaseException | None = None) -> None:
@@ -213,6 +215,46 @@ def test_a_few_units_behind_many_are_not_staged_ahead() -> None:
         world.send(tuple(range(1, 10)), (10, 11))
         await world.until(("write", list(range(1, 10))))
         await world.nothing_more()
+
+    play(act)
+
+
+class Reads(Writer):
+    """One that reads ahead, and can stage ahead."""
+
+    def read(self, units: list[ProducedBatch]) -> Any:
+        return SimpleNamespace(units=units, refused=[])
+
+    def write(self, chunks: Any, units: list[ProducedBatch]) -> Settled:
+        return settled([unit for chunk in chunks for unit in chunk.units] + units)
+
+    def stage(self, chunks: Any, units: list[ProducedBatch]) -> Staged:
+        return Staged([unit for chunk in chunks for unit in chunk.units] + units)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_each_unit_has_one_outcome_in_its_turn_whatever_is_read_and_staged_ahead(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Units come, and calls for threads end, in any order; some can't be staged ahead."""
+    monkeypatch.setattr(pool, "AHEAD_BYTES", 2 * len(batch(b"x")))
+    chance = random.Random(seed)
+
+    async def act() -> None:
+        world = World(Reads)
+        numbers = iter(range(60))
+        for _ in range(2_000):
+            if chance.random() < 0.5:
+                world.add(*islice(numbers, chance.randint(1, 6)))
+            elif world.calls:
+                at = chance.randrange(len(world.calls))
+                fails = world.calls[at][0] == "stage" and chance.random() < 0.2
+                world.end(at, FAILED if fails else None)
+            elif len(world.outcomes) == 60:
+                break
+            for _ in range(chance.randint(0, 8)):
+                await turn()
+        assert world.outcomes == list(range(60))
 
     play(act)
 
