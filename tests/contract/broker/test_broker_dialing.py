@@ -102,7 +102,7 @@ def test_brokers_hand_over_by_a_listener_with_security(tmp_path, lake, counts, l
     if protocol.has_sasl:
         AccessLog(lake).upsert_scram("ann", credential(SCRAM_512, ANN["sasl.password"], b"salt of 16 bytes"))
     access = AccessSettings(super_users=frozenset({"User:ann", "User:CN=broker"}))
-    told = {"listeners": {"INSIDE": listener}, "access": access, "drain_s": 1.0}
+    told = {"listeners": {"INSIDE": listener}, "access": access, "drain_s": 1.0, "topic_leaders": "all"}
     with (
         Lake(lake.uri) as other,
         running_broker(lake, **told) as first,

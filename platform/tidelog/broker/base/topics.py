@@ -180,11 +180,11 @@ class BrokerTopics:
     def followed(self, wanted: str | UUID) -> BrokerTopic | None:
         """The topic of that name or id, where it is known already: nothing is looked up."""
         name = self._names.get(wanted) if isinstance(wanted, UUID) else wanted
-        found = None if name is None else self._followed.get(name)
-        if found is None or found.log.state is None:
+        topic = None if name is None else self._followed.get(name)
+        if topic is None or topic.log.state is None:
             return None
         with suppress(UnknownTopicError):
-            return found if isinstance(wanted, str) or found.id == wanted else None
+            return topic if isinstance(wanted, str) or topic.id == wanted else None
         return None
 
     def _is_known_as_absent(self, topic_id: UUID) -> bool:

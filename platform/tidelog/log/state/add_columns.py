@@ -125,12 +125,12 @@ def decoded_group(columns: FileColumns) -> FileGroup:
     return FileGroup(len(columns), int(columns.modification_ms.max(initial=0)), _decoded_already, columns)
 
 
-_NO_FILES = FileColumns(
-    pa.array([], pa.string()),
+_NO_FILES = FileColumns(  # of pa.nulls: pa.array would load pandas
+    pa.nulls(0, pa.string()),
     np.empty(0, np.int64),
     np.empty(0, np.int64),
-    pa.array([], pa.bool_()),
-    pa.array([], pa.string()),
+    pa.nulls(0, pa.bool_()),
+    pa.nulls(0, pa.string()),
 )
 
 

@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import threading
+import time
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ class Stop:
         self.signal = 0
         self.wakeup, self._write = -1, -1
         self._before: dict[int, Any] = {}
+        self._wakeup_before = -1
 
     @property
     def asked(self) -> bool:
@@ -35,7 +37,14 @@ class Stop:
 
     def within(self, seconds: float | None = None) -> bool:
         """Whether a stop is asked for within `seconds`; None waits for it."""
-        return self.asked or bool(select.select([self.wakeup], [], [], seconds)[0])
+        until_s = None if seconds is None else time.monotonic() + seconds
+        while not self.asked:
+            left_s = None if until_s is None else max(0.0, until_s - time.monotonic())
+            if not select.select([self.wakeup], [], [], left_s)[0]:
+                break
+            if not self.asked:
+                os.read(self.wakeup, 1)  # of another signal that the process handles
+        return self.asked
 
     def ask(self, reason: str) -> None:
         """Ask this process to stop, from any thread."""
@@ -47,11 +56,16 @@ class Stop:
         self.wakeup, self._write = os.pipe()
         # Only the main thread may handle signals; elsewhere no signal arrives.
         if threading.current_thread() is threading.main_thread():
+            # A signal that another thread gets, or that comes just before the wait begins, ends no wait by itself.
+            os.set_blocking(self._write, False)
+            self._wakeup_before = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._before:
+            signal.set_wakeup_fd(self._wakeup_before)
         for number, handler in self._before.items():
             signal.signal(number, handler)
         os.close(self.wakeup)
