@@ -62,6 +62,11 @@ class Results:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
+    def days(self, cases: Iterable[str]) -> str:
+        """When the cases were measured, as people say it."""
+        filled, later = self.settings.get("filled", ()), self.settings.get("filled_at", "")
+        return " and ".join(sorted({(later if case in filled else self.at)[:10] for case in cases}))
+
     def filled(self, later: Self) -> Self:
         """With the cases that failed here, or were not there yet, and that a later run on this machine measured.
 

@@ -35,7 +35,7 @@ def block(results: Results) -> str:
         said.append(f"The process had {amount(memory, 'MiB')} of memory at most.")
     if idle := found.get((_PROCESSES, _IDLE_PROCESSES, _IDLE)):
         said.append(f"Eight processes that have nothing to do take {quantity(idle, '')} of a core together.")
-    said.append(f"Measured on {results.at[:10]}: {setting(results)}.")
+    said.append(f"Measured on {results.days([_PRODUCE])}: {setting(results)}.")
     return "\n".join([*rows, "", *said])
 
 

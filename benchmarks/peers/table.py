@@ -1,6 +1,6 @@
 """The table side by side: for a terminal, for docs/speed.md, a few lines for README.md, and as cells for the page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import machine
@@ -145,7 +145,7 @@ def markdown(results: Results, figures: Sequence[tuple[str, str]] = ()) -> str:
     found = _rows(shown, ("kafka", "delta"))
     found += ["", *sentences(results)]
     found += [f"\n![{text}]({path})" for path, text in figures]
-    return "\n".join([*found, "", _footer(results)])
+    return "\n".join([*found, "", _footer(results, (line.own.case for line in shown if line.own))])
 
 
 def section(results: Results, begins: str) -> str:
@@ -156,7 +156,8 @@ def section(results: Results, begins: str) -> str:
     shown = [line for case, line in _of_tables(results) if _section_of(case) == begins]
     notes = [f"{case}: {note}." for case, note in results.settings.get("notes", {}).items()]
     noted = ["", *notes] if begins == SECTIONS["peers-core"] and notes else []
-    return "\n".join([*_rows(shown, ("kafka",)), *noted, "", _footer(results)]) if shown else ""
+    footer = _footer(results, (line.own.case for line in shown if line.own))
+    return "\n".join([*_rows(shown, ("kafka",)), *noted, "", footer]) if shown else ""
 
 
 def _section_of(case: str) -> str:
@@ -181,8 +182,8 @@ def _rows(shown: Sequence[Line], peers: Sequence[str]) -> list[str]:
     return found
 
 
-def _footer(results: Results) -> str:
-    return f"Measured on {results.at[:10]}: {setting(results)}. All figures, each round's too: {_KEPT}."
+def _footer(results: Results, cases: Iterable[str]) -> str:
+    return f"Measured on {results.days(cases)}: {setting(results)}. All figures, each round's too: {_KEPT}."
 
 
 def summary(results: Results) -> str:

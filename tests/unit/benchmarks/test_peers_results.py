@@ -45,11 +45,14 @@ def settings(*failed: str, quick: bool = False, **seconds: float) -> dict[str, o
 def test_what_a_run_did_not_get_to_is_filled_in_by_a_later_one() -> None:
     short = results([rate("tidelog", [1.0])], settings={**SHORT, "failed": ["open", "growth"]})
     later = results(
-        [rate("tidelog", [2.0]), wait("tidelog", [3.0], "open")], settings=settings(open=1.0), at="2026-01-02T05"
+        [rate("tidelog", [2.0]), wait("tidelog", [3.0], "open")], settings=settings(open=1.0), at="2026-01-03T05"
     )
     filled = short.filled(later)
     assert [(one.case, one.rounds) for one in filled.measures] == [("spark batch write", [1.0]), ("open", [3.0])]
     assert filled.settings["failed"] == ["growth"]
+    assert filled.days(["spark batch write"]) == filled.at[:10]
+    assert filled.days(["open"]) == "2026-01-03"
+    assert filled.days(["spark batch write", "open"]) == f"{filled.at[:10]} and 2026-01-03"
 
 
 def test_a_case_that_is_newer_than_the_whole_run_is_filled_in_and_measured_again() -> None:
