@@ -4,9 +4,12 @@ import os
 import select
 import signal
 import threading
-import time
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
+
+from tidelog.log.base.clock import SystemClock
+
+_CLOCK: Final = SystemClock()
 
 
 class Stop:
@@ -37,9 +40,9 @@ class Stop:
 
     def within(self, seconds: float | None = None) -> bool:
         """Whether a stop is asked for within `seconds`; None waits for it."""
-        until_s = None if seconds is None else time.monotonic() + seconds
+        until_s = None if seconds is None else _CLOCK.elapsed_s() + seconds
         while not self.asked:
-            left_s = None if until_s is None else max(0.0, until_s - time.monotonic())
+            left_s = None if until_s is None else max(0.0, until_s - _CLOCK.elapsed_s())
             if not select.select([self.wakeup], [], [], left_s)[0]:
                 break
             if not self.asked:
