@@ -7,6 +7,8 @@ from typing import Any, Final
 # A topic that takes less of a core than this is not named.
 WORTH_SAYING: Final = 0.03
 _FIELD: Final = "load"
+# No machine has more.
+_MOST_CORES: Final = 65_536.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,15 @@ def load_of(lease: Mapping[str, Any] | None) -> BrokerLoad:
     try:
         told = (lease or {})[_FIELD]
         topics = [
-            TopicLoad(str(id_), str(name), int(count), float(cores)) for id_, name, count, cores in told["topics"]
+            TopicLoad(str(id_), str(name), int(count), _cores(cores)) for id_, name, count, cores in told["topics"]
         ]
-        return BrokerLoad(float(told["cores"]), tuple(topics))
-    except (KeyError, TypeError, ValueError):
+        return BrokerLoad(_cores(told["cores"]), tuple(topics))
+    except (KeyError, TypeError, ValueError, OverflowError):
         return BrokerLoad()
+
+
+def _cores(told: Any) -> float:
+    cores = float(told)
+    if not 0 <= cores <= _MOST_CORES:  # what is no number neither
+        raise ValueError(f"{cores} cores")
+    return cores

@@ -210,7 +210,19 @@ def test_a_lease_says_what_topics_cost():
 
 
 @pytest.mark.parametrize(
-    "lease", [None, {}, {"load": 5}, {"load": {}}, {"load": {"cores": "x", "topics": []}}, {"load": {"topics": [[1]]}}]
+    "lease",
+    [
+        None,
+        {},
+        {"load": 5},
+        {"load": {}},
+        {"load": {"cores": "x", "topics": []}},
+        {"load": {"topics": [[1]]}},
+        *(
+            {"load": {"cores": 1.0, "topics": [["id", "t", count, cores]]}}
+            for count, cores in ((1, "nan"), (1, "inf"), (1, 1e300), (1, -1.0), (float("inf"), 1.0))
+        ),
+    ],
 )
 def test_a_lease_that_says_nothing_is_no_load(lease):
     assert load_of(lease) == BrokerLoad()

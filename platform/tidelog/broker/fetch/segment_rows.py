@@ -122,22 +122,25 @@ class SegmentRows:
         places = [(min(chunk[9], chunk.get(11, chunk[9])), chunk[7]) for chunk in chunks]
         wanted = places[1:] if whole else places
         start, end = min(at for at, _ in wanted), max(at + size for at, size in wanted)
-        if end - start > _MOST_BYTES or sum(chunk[6] for chunk in chunks) > _MOST_BYTES:
+        sizes = [chunk[6] for chunk in chunks]
+        if end - start > _MOST_BYTES or min(sizes) < 0 or sum(sizes) > _MOST_BYTES:
             raise NotPlainError
         data, at = file.read(start, end)
         columns: list[list[Page]] = [[]] if whole else []
         for chunk, (begin, size) in list(zip(chunks, places, strict=True))[_COLUMNS - len(wanted) :]:
-            columns.append(self._pages_of(data, begin - at, begin - at + size, chunk[4]))
+            columns.append(self._pages_of(data, begin - at, begin - at + size, chunk[4], chunk[6]))
         return columns
 
-    def _pages_of(self, data: memoryview, at: int, end: int, codec: int) -> list[Page]:
+    def _pages_of(self, data: memoryview, at: int, end: int, codec: int, room: int) -> list[Page]:
+        """The pages of a column, which unpack to `room` bytes at most, as the footer says."""
         pages: list[Page] = []
         while at < end:
             header, at = self._thrift(data, at, end)
             kind, size, stored, checksum = header[1], header[2], header[3], header[4]
             content = data[at : at + stored]
             at += stored
-            if not 0 <= size <= _MOST_BYTES or stored < 0 or at > end or zlib.crc32(content) != checksum & 0xFFFFFFFF:
+            room -= size
+            if size < 0 or room < 0 or stored < 0 or at > end or zlib.crc32(content) != checksum & 0xFFFFFFFF:
                 raise NotPlainError
             if codec == _UNCOMPRESSED:
                 if size != stored:

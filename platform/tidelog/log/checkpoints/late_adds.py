@@ -20,6 +20,7 @@ from tidelog.log.base.parquet_checksums import parquet_part
 from tidelog.log.checkpoints.rows import CHECKSUMS, WORTH_A_GROUP
 from tidelog.log.delta import layout
 from tidelog.log.state.add_columns import I64, FileColumns, FileGroup
+from tidelog.log.storage.ranged import Piece, RangedFile
 
 # Partition, base offset and end of each row.
 Bounds = tuple[I64, I64, I64]
@@ -91,55 +92,28 @@ def file_columns(rows: pa.StructArray) -> FileColumns:
 
 
 class _GroupBytes:
-    """The bytes of a row group."""
+    """The bytes of a row group. Raises OSError where the file does not have all of them."""
 
     def __init__(self, source: Any, chunks: Collection[pq.ColumnChunkMetaData]) -> None:
         pages = [chunk.data_page_offset for chunk in chunks]
         pages += [chunk.dictionary_page_offset for chunk in chunks if chunk.has_dictionary_page]
-        self.first = min(pages)
-        source.seek(self.first)
-        self.data = source.read(sum(chunk.total_compressed_size for chunk in chunks))
+        first, size = min(pages), sum(chunk.total_compressed_size for chunk in chunks)
+        if not 0 <= first <= first + size <= source.seek(0, io.SEEK_END):
+            raise OSError("a row group is said to end past the end of the file")
+        source.seek(first)
+        self.data = source.read(size)
+        self._piece = Piece(first, self.data, first + size, None)
 
     def read(self, metadata: pq.FileMetaData, group: int, names: tuple[str, ...]) -> pa.StructArray:
         """Columns of `add`; keys of maps as a dictionary."""
-        file = parquet_part(_AtItsPlace(self.data, self.first), metadata, _KEYS)
+        file = parquet_part(RangedFile(self, "", self._piece), metadata, _KEYS)
         table = file.read_row_group(group, columns=[f"add.{name}" for name in names], use_threads=False)
         rows = table.column("add")
         return rows.chunk(0) if rows.num_chunks == 1 else rows.combine_chunks()
 
-
-class _AtItsPlace(io.RawIOBase):
-    """A file of which only the bytes from `first` on are there."""
-
-    def __init__(self, data: bytes, first: int) -> None:
-        super().__init__()
-        self._data = memoryview(data)
-        self._first = self._at = first
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
-
-    def tell(self) -> int:
-        """The position."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go there."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._first + len(self._data)}[whence]
-        self._at = start + offset
-        return self._at
-
-    def read(self, size: int = -1) -> Any:
-        """Bytes, none of them copied."""
-        begin = self._at - self._first
-        part = self._data[begin:] if size < 0 else self._data[begin : begin + size]
-        self._at += len(part)
-        return part
+    def read_range(self, path: str, start: int, end: int, e_tag: str | None) -> Piece:  # noqa: ARG002 - a port's
+        """See `Ranges`: there are no others."""
+        raise OSError(f"the bytes from {start} to {end} are none of the row group")
 
 
 def bounds_of(rows: pa.StructArray) -> Bounds | None:

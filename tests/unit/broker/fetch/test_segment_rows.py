@@ -245,6 +245,16 @@ def test_pages_of_any_bytes_are_refused_or_read(monkeypatch):
     assert taken > 100
 
 
+def test_pages_that_unpack_to_more_than_the_footer_says_are_left_to_arrow(monkeypatch):
+    """Each page alone may be as large as a row group: together they are bounded, too."""
+    pages_of = SegmentRows._pages_of
+    log = Log()
+    log.add(written(MANY[:50]), 50)
+    monkeypatch.setattr(SegmentRows, "_pages_of", lambda self, *args: pages_of(self, *args[:-1], 1))
+    with pytest.raises(NotPlainError):
+        log.read()
+
+
 @given(st.binary(max_size=60))
 def test_thrift_of_any_bytes_is_refused_or_read(data):
     rows = native_records().rows()

@@ -1,6 +1,8 @@
 """Segments of a checkpoint that are decoded when they are asked for: the same as those that are decoded at once."""
 
+import io
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -100,6 +102,21 @@ def test_without_sums_of_their_bytes_they_are_decoded_at_once(log: tuple[FaultyS
     topic.state()
     assert decoded(topic) == [True] * len(groups(topic))
     assert read(open_lake(storage, clock), "t") == [str(i) for i in range(ENTRIES)]
+
+
+def test_a_row_group_that_lies_past_the_end_is_not_read() -> None:
+    """Its size is the footer's word, and no more memory is taken than the file has bytes."""
+    for first, size in ((4, 97), (4, 2**60), (101, 0), (-1, 1)):
+        chunk = SimpleNamespace(data_page_offset=first, has_dictionary_page=False, total_compressed_size=size)
+        with pytest.raises(OSError, match="past the end"):
+            late_adds._GroupBytes(io.BytesIO(b"x" * 100), [chunk])  # type: ignore[list-item]
+
+
+def test_what_is_not_of_the_row_group_can_not_be_read() -> None:
+    chunk = SimpleNamespace(data_page_offset=4, has_dictionary_page=False, total_compressed_size=10)
+    held = late_adds._GroupBytes(io.BytesIO(b"x" * 100), [chunk])  # type: ignore[list-item]
+    with pytest.raises(OSError, match="from 0 to 8 are none of the row group"):
+        held.read_range("", 0, 8, None)
 
 
 def test_a_turned_bit_is_seen_when_the_checkpoint_is_read_and_not_later(log: tuple[FaultyStorage, FakeClock]) -> None:
