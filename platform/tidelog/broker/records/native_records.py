@@ -48,9 +48,7 @@ class NativeRecords:
             made = native.batches(records._export_to_c, leader_epoch, most_bytes, codec == NONE)
         if made is None:
             return self._others.batches(records, leader_epoch, codec, most_bytes)
-        if codec == NONE:
-            return [EncodedBatch(*batch) for batch in made]
-        return [EncodedBatch(bytes(repacked(data, codec)), first, last) for data, first, last in made]
+        return _packed(made, codec)
 
     def rows(self) -> "NativeRows":
         """See `RecordCodec.rows`."""

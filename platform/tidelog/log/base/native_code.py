@@ -2,7 +2,6 @@
 
 import hashlib
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -19,9 +18,9 @@ def native_module(name: str, *sources: str) -> tuple[ModuleType | None, str]:
         return None, "native code was not built at the installation, for want of a C compiler or Python's headers"
     except ImportError as e:
         return None, f"native code does not load: {e}"
-    spec = find_spec(name)
-    paths = [] if spec is None or spec.origin is None else [Path(spec.origin).with_name(source) for source in sources]
-    if paths and all(path.exists() for path in paths):
+    assert module.__file__ is not None
+    paths = [Path(module.__file__).with_name(source) for source in sources]
+    if all(path.exists() for path in paths):
         digest = hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
         if digest != module.SOURCE:
             return None, "native code was built from other sources; `make setup` builds it again"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from support.broker_connections import Client, request, settle
 from support.broker_requests import request_of
 from support.logs import CountingIds, memory_lake
+from support.short_ways import CountedWay
 from support.strange_requests import Strange
 from support.waiting import eventually_async
 
@@ -70,16 +71,7 @@ async def answers(frames_of, *, short):
         lake.topic("t").append([{"value": b"v%d" % n * 90, "partition": partition} for n in range(count)])
     broker = Broker(lake, BrokerSettings({}, 1), here)
     try:
-        begun = 0
-        handler = broker.connections.short[FETCH]
-
-        class Counted:
-            def begin(self, call, done):
-                nonlocal begun
-                reply = handler.begin(call, done)
-                begun += reply is not None
-                return reply
-
+        way = CountedWay(broker.connections.short[FETCH])
         topic_id = (await broker._topics.get("t")).id
         client = Client(broker.connections)
 
@@ -91,11 +83,11 @@ async def answers(frames_of, *, short):
 
         broker.connections.short = {}
         await ask([framed(11, 0, fetch_of(11, topic_id, {0: 0, 1: 0, 2: 0}, session_epoch=-1))])  # now it is in memory
-        broker.connections.short = {FETCH: Counted()} if short else {}
+        broker.connections.short = {FETCH: way} if short else {}
         await ask(frames_of(topic_id))
         meter, topic = broker.meter.api("FETCH"), broker._context.meter.topic("t")
         counted = meter.requests, meter.errors, meter.bytes_in, meter.bytes_out, topic.bytes_out, topic.fetch_requests
-        return client.transport.take(), client.transport.lost, counted, begun
+        return client.transport.take(), client.transport.lost, counted, way.begun
     finally:
         await broker.close()
 

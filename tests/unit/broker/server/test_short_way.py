@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.broker_connections import Client, Handler, connections, request, settle
 from support.logs import CountingIds, memory_lake
 from support.produce_requests import Produced, batch, encoded_produce
+from support.short_ways import CountedWay
 from support.strange_requests import Strange
 from support.waiting import eventually_async
 
@@ -225,17 +226,8 @@ async def answers(seed, *, short):
     lake.create_topic("t", 3)
     broker = Broker(lake, BrokerSettings({}, 1), here)
     try:
-        begun = 0
-        handler = broker.connections.short[PRODUCE]
-
-        class Counted:
-            def begin(self, call, done):
-                nonlocal begun
-                reply = handler.begin(call, done)
-                begun += reply is not None
-                return reply
-
-        broker.connections.short = {PRODUCE: Counted()} if short else {}
+        way = CountedWay(broker.connections.short[PRODUCE])
+        broker.connections.short = {PRODUCE: way} if short else {}
         topic_id = (await broker._topics.get("t")).id
         for version, topic in ((9, "t"), (13, topic_id)):  # found by name and by id, so that all follows in order
             await Produced(broker).one(batch(b"first"), version, topic)
@@ -247,7 +239,7 @@ async def answers(seed, *, short):
         written = client.transport.take()
         meter = broker.meter.api("PRODUCE")
         counted = (meter.requests, meter.errors, meter.bytes_in, meter.bytes_out)
-        return written, client.transport.lost, begun, counted
+        return written, client.transport.lost, way.begun, counted
     finally:
         await broker.close()
 
