@@ -78,7 +78,7 @@ def test_the_example_of_a_table_of_rows_is_one_that_the_code_takes():
     table = RowState(kind=KIND, read=lambda _: [])
     machine = row_machine("__consumer_offsets", KIND, table.read)
     facts = {"tidelog.format": "2", "tidelog.topic.id": "id", "tidelog.partitions": "1", "tidelog.rows": "groups"}
-    made = Metadata("id", "__consumer_offsets", KIND.schema.shape.schema, ("base_offset",), facts, 0)
+    made = Metadata("id", "__consumer_offsets", KIND.schema.shape().schema, ("base_offset",), facts, 0)
     appended = decode_entry(1, "".join(f"{json.dumps(a)}\n" for a in EXAMPLES["groups-1"]).encode(), "groups-1")
     for entry in (Entry(0, (PROTOCOL, made), CommitInfo(0, "CREATE TABLE", "request")), appended):
         machine.verify(table, entry)

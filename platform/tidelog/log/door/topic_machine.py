@@ -47,18 +47,23 @@ def topic_machine(topic: str) -> Machine[TopicState]:
     def verify_checkpoint(state: TopicState, version: int) -> None:
         verify_restored(state, version, topic)
 
-    return Machine(TopicState, verify, verify_checkpoint, head_check(topic, TOPIC), TopicState.proves_committed)
+    return Machine(
+        TopicState, verify, verify_checkpoint, head_check(topic, lambda _: TOPIC), TopicState.proves_committed
+    )
 
 
-def head_check(topic: str, shape: TableShape) -> Callable[[TopicState], None]:
-    """A check that refuses a head of the log that tidelog did not write, or a table that it does not implement."""
+def head_check(topic: str, shape: Callable[[Metadata], TableShape]) -> Callable[[TopicState], None]:
+    """A check that refuses a head of the log that tidelog did not write, or a table that it does not implement.
+
+    `shape`: what the columns of a table with that metaData must be.
+    """
     passed: Metadata | None = None  # asked at every look, and rarely changed
 
     def verify_head(state: TopicState) -> None:
         nonlocal passed
         verify_none_is_foreign(state, topic)
         if state.metadata is not None and state.metadata is not passed:
-            verify_table(state.metadata, topic, shape)
+            verify_table(state.metadata, topic, shape(state.metadata))
             passed = state.metadata
 
     return verify_head

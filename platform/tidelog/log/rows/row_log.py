@@ -7,16 +7,17 @@ from typing import Any, Generic, TypeVar
 from tidelog.log.base.errors import InvalidRecordError, OutcomeUnknownError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import layout
-from tidelog.log.delta.actions import Entry
+from tidelog.log.delta.actions import Entry, Metadata
+from tidelog.log.delta.table_schema import TableShape
 from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.contract import Machine
 from tidelog.log.door.rate_limit import Throttle
 from tidelog.log.door.topic_machine import head_check, require_format, stored_config, table_properties, verify_restored
 from tidelog.log.rows.files import file_reader
 from tidelog.log.rows.flat_combining import Combiner, Waiter
-from tidelog.log.rows.rules import RowOutcome, append_rows, decide_create_rows, verify_rows
+from tidelog.log.rows.rules import RowOutcome, append_rows, decide_create_rows, decide_grow_rows, verify_rows
 from tidelog.log.rows.schema import Row
-from tidelog.log.rows.state import Fold, ReadRows, RowKind, RowState
+from tidelog.log.rows.state import Fold, ReadRows, RowKind, RowState, rows_version
 from tidelog.log.rows.upkeep import RowUpkeep
 from tidelog.log.rules.topics import Outcome
 from tidelog.log.upkeep.background import Upkeep
@@ -34,6 +35,13 @@ MOST_DECISIONS = 512
 
 class _NotCreated(Exception):  # noqa: N818 - a turn of the commit, never seen outside
     """There are rows to append and no table yet."""
+
+
+class _TooNarrow(Exception):  # noqa: N818 - as above
+    """There are rows to append with values in columns that the table lacks: it is to get those of a version."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +103,9 @@ class RowLog(Generic[F]):
             lambda state: decide_create_rows(state, self.name, properties, table_id=table_id, now_ms=now_ms)
         )
 
+    def _grow(self, version: int) -> None:
+        self.door.commit(lambda state: decide_grow_rows(state, self.name, version))
+
     def commit(self, decide: Callable[[F], RowOutcome[R]]) -> R:
         """Append the rows that the pure `decide` chooses, and return its response once they survive a power loss.
 
@@ -135,13 +146,19 @@ class RowLog(Generic[F]):
             answers = answer(self._kind, state.fold, decisions)
             if answers.rows and not state.exists:
                 raise _NotCreated
+            if (version := self._kind.schema.version_of(answers.rows)) > state.rows_version:
+                raise _TooNarrow(version)
             return attempt.outcome(state, answers)
 
-        try:
-            committed = door.commit(decide)
-        except _NotCreated:
-            self.create()
-            committed = door.commit(decide)
+        while True:
+            try:
+                committed = door.commit(decide)
+            except _NotCreated:
+                self.create()
+            except _TooNarrow as e:
+                self._grow(e.version)
+            else:
+                break
         if committed.written:
             self.upkeep.after_commit(committed.version)
         return committed.response.responses
@@ -218,4 +235,7 @@ def row_machine(table: str, kind: RowKind[F], read: ReadRows) -> Machine[RowStat
     def empty() -> RowState[F]:
         return RowState(kind=kind, read=read)
 
-    return Machine(empty, verify, verify_checkpoint, head_check(table, kind.schema.shape), RowState.proves_committed)
+    def shape(metadata: Metadata) -> TableShape:
+        return kind.schema.shape(rows_version(metadata, kind))
+
+    return Machine(empty, verify, verify_checkpoint, head_check(table, shape), RowState.proves_committed)

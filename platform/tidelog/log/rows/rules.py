@@ -10,9 +10,9 @@ from tidelog.log.base.errors import CorruptLogError
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import NO_PARTITION, Add, Entry, Metadata, Remove, Txn
 from tidelog.log.rows.schema import POSITION, Row
-from tidelog.log.rows.state import Fold, RowState, as_one_partition
-from tidelog.log.rules.topics import Outcome, decide_create
-from tidelog.log.state.topic_state import ROWS
+from tidelog.log.rows.state import Fold, RowState, as_one_partition, rows_version
+from tidelog.log.rules.topics import GROW, Outcome, decide_create, require_topic
+from tidelog.log.state.topic_state import ROWS, ROWS_VERSION
 from tidelog.log.state.verify import verify_entry
 
 F = TypeVar("F", bound=Fold)
@@ -31,6 +31,8 @@ def verify_rows(state: RowState[F], entry: Entry, table: str) -> None:
     """Raise unless `entry` may follow `state`. `table` is the table's name."""
     plain = as_one_partition(entry)
     verify_entry(state, plain, table)
+    for metadata in (a for a in entry.actions if isinstance(a, Metadata)):
+        rows_version(metadata, state.kind)
     if entry.info.request_id is None:
         return
     for problem in _problems(state, plain):
@@ -46,6 +48,8 @@ def _problems(state: RowState[F], entry: Entry) -> Iterator[str]:
     for metadata in (a for a in entry.actions if isinstance(a, Metadata)):
         if metadata.configuration.get(ROWS) != state.kind.name:
             yield f"its metaData has {ROWS} '{metadata.configuration.get(ROWS, '')}', not '{state.kind.name}'"
+        if (version := rows_version(metadata, state.kind)) < state.rows_version:
+            yield f"it makes a table of version {state.rows_version} one of version {version}"
     appended = [a for a in files if isinstance(a, Add) and a.base_offset >= state.next_order]
     covered = sum((a.end or 0) - a.base_offset for a in appended)
     if len(entry.info.rows) != covered:
@@ -54,6 +58,9 @@ def _problems(state: RowState[F], entry: Entry) -> Iterator[str]:
         state.kind.folded(map(state.kind.schema.from_json, entry.info.rows))
     except ValueError as e:
         yield str(e)
+        return
+    if (needed := state.kind.schema.version_of(entry.info.rows)) > state.rows_version:
+        yield f"it has rows of version {needed} in a table of version {state.rows_version}"
 
 
 def decide_create_rows(
@@ -72,9 +79,23 @@ def decide_create_rows(
         return Outcome((), state.topic_id)
     facts = {**properties, ROWS: state.kind.name}
     made = decide_create(
-        state, table, 1, {}, facts, topic_id=table_id, table_id=table_id, now_ms=now_ms, shape=state.kind.schema.shape
+        state, table, 1, {}, facts, topic_id=table_id, table_id=table_id, now_ms=now_ms, shape=state.kind.schema.shape()
     )
     return replace(made, parameters={"rows": state.kind.name})
+
+
+def decide_grow_rows(state: RowState[F], table: str, version: int) -> Outcome[None]:
+    """Give the table the columns of a version, which rows are to have values in; nothing where it has them.
+
+    The entry changes the version, the table's schema and nothing else. Of two writers that see the need at once, the
+    second finds them there.
+    """
+    metadata = require_topic(state, table)
+    if version <= state.rows_version:
+        return Outcome((), None)
+    configuration = {**metadata.configuration, ROWS_VERSION: str(version)}
+    grown = replace(metadata, schema=state.kind.schema.shape(version).schema, configuration=configuration)
+    return Outcome((grown,), None, GROW, parameters={"version": str(version)})
 
 
 def append_rows(

@@ -34,14 +34,39 @@ class RowSchema:
     """The columns of one kind of rows: {name: Arrow type}.
 
     Types: string, int32, int64, bool, binary, timestamp (UTC, µs; values are whole ms), and lists of structs of these.
-    `later`: columns that tables made before them lack; Delta's readers don't see them there.
+    `later`: columns that tables made before them lack; Delta's readers don't see them there. `growth`: the columns that
+    each version of a table after the first one adds (docs/format.md, R12); a table is made in version 1.
     """
 
-    def __init__(self, columns: Mapping[str, pa.DataType], later: Iterable[str] = ()) -> None:
-        self.file = pa.schema([pa.field(POSITION, pa.int64()), *(pa.field(n, t) for n, t in columns.items())])
-        fields = [("base_offset", pa.int64()), (POSITION, pa.int64()), *columns.items()]
-        self.shape = TableShape(delta_schema(fields), ("base_offset",), later=frozenset(later))
-        self._kinds = dict(columns)
+    def __init__(
+        self,
+        columns: Mapping[str, pa.DataType],
+        later: Iterable[str] = (),
+        growth: Sequence[Mapping[str, pa.DataType]] = (),
+    ) -> None:
+        self._kinds: dict[str, pa.DataType] = {}
+        self._since: dict[str, int] = {}
+        self._shapes: list[TableShape] = []
+        for version, added in enumerate((columns, *growth), start=1):
+            self._kinds |= added
+            self._since |= dict.fromkeys(added, version)
+            fields = [("base_offset", pa.int64()), (POSITION, pa.int64()), *self._kinds.items()]
+            self._shapes.append(TableShape(delta_schema(fields), ("base_offset",), later=frozenset(later)))
+        self.file = pa.schema([pa.field(POSITION, pa.int64()), *(pa.field(n, t) for n, t in self._kinds.items())])
+
+    @property
+    def version(self) -> int:
+        """The newest version of tables of this kind."""
+        return len(self._shapes)
+
+    def shape(self, version: int = 1) -> TableShape:
+        """What the columns of a table of that version must be."""
+        return self._shapes[version - 1]
+
+    def version_of(self, rows: Iterable[Row]) -> int:
+        """The oldest version of a table that has all columns in which these rows have values."""
+        named = {name for row in rows for name, value in row.items() if value is not None}
+        return max((self._since[name] for name in named), default=1)
 
     @classmethod
     def from_delta(cls, schema: str) -> "RowSchema":

@@ -8,11 +8,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, Self, TypeVar
 
-from tidelog.log.base.errors import CorruptSegmentError
-from tidelog.log.delta.actions import NO_PARTITION, Action, Add, Entry, Remove
+from tidelog.log.base.errors import CorruptSegmentError, UnsupportedFormatError
+from tidelog.log.delta.actions import NO_PARTITION, Action, Add, Entry, Metadata, Remove
 from tidelog.log.delta.table_schema import TableShape, topic_shape
 from tidelog.log.rows.schema import Row, RowSchema
-from tidelog.log.state.topic_state import FORMAT, Segment, TopicState
+from tidelog.log.state.topic_state import FORMAT, ROWS, ROWS_VERSION, Segment, TopicState
 
 
 class Fold(Protocol):
@@ -78,6 +78,11 @@ class RowState(TopicState, Generic[F]):
         self.fold = self.kind.fold()
 
     @property
+    def rows_version(self) -> int:
+        """The version of the table's columns."""
+        return 1 if self.metadata is None else rows_version(self.metadata, self.kind)
+
+    @property
     def files(self) -> Sequence[Segment]:
         """The live files in log order. Not to be changed."""
         return self.live(0)
@@ -113,9 +118,11 @@ class RowState(TopicState, Generic[F]):
     def restore(self, version: int, actions: Iterable[Action]) -> None:
         """Take the content of the checkpoint of `version`: its files' rows make up the fold.
 
-        Raises `CorruptSegmentError` for a file that is gone or can't be read.
+        Raises `CorruptSegmentError` for a file that is gone or can't be read, and as `rows_version`.
         """
         super().restore(version, [_in_one_partition(a) for a in actions])
+        if self.metadata is not None and self.metadata.configuration.get(ROWS) == self.kind.name:
+            rows_version(self.metadata, self.kind)  # before a row is read that may have columns of a newer version
         for file in self.files:
             rows = [row for _, row in self.read(file)]
             try:
@@ -127,10 +134,22 @@ class RowState(TopicState, Generic[F]):
                 ) from e
 
 
+def rows_version(metadata: Metadata, kind: RowKind[F]) -> int:
+    """The version of a table's columns. Raises `UnsupportedFormatError` for one that this tidelog does not know."""
+    text = metadata.configuration.get(ROWS_VERSION, "1")
+    version = int(text) if text.isascii() and text.isdigit() else 0
+    if not 1 <= version <= kind.schema.version:
+        raise UnsupportedFormatError(
+            f"Table '{metadata.name}' has rows of '{kind.name}' in version {text!r}; this tidelog knows versions 1 to"
+            f" {kind.schema.version}. A newer tidelog writes columns there that this one would lose. Upgrade it."
+        )
+    return version
+
+
 def shape_of(state: TopicState) -> TableShape:
     """What the columns of a topic's table, or of this table of rows, must be."""
     if isinstance(state, RowState):
-        return state.kind.schema.shape
+        return state.kind.schema.shape(state.rows_version)
     return topic_shape("" if state.metadata is None else state.metadata.configuration.get(FORMAT, ""))
 
 

@@ -31,8 +31,9 @@ REPLICATION = "tidelog.replication.factor"
 VALUE_SCHEMAS = "tidelog.value.schemas"
 # Whether values of it may be derived of their columns: the topic has or had value.bytes=derive.
 VALUE_DERIVED = "tidelog.value.derived"
-# Of a table of rows: their kind, and how many tables share the keys.
+# Of a table of rows: their kind, the version of their columns, and how many tables share the keys.
 ROWS = "tidelog.rows"
+ROWS_VERSION = "tidelog.rows.version"
 TABLES = "tidelog.tables"
 FACTS = frozenset(
     {
@@ -42,6 +43,7 @@ FACTS = frozenset(
         DELETED,
         REPLICATION,
         ROWS,
+        ROWS_VERSION,
         TABLES,
         PRODUCER_EXPIRATION,
         VALUE_SCHEMAS,

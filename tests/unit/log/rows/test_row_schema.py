@@ -86,11 +86,11 @@ def test_what_is_no_row_is_refused(body: Any, why: str) -> None:
 
 
 def test_deltas_schema_names_every_column_and_partitions_by_the_base_offset() -> None:
-    fields = {f["name"]: f["type"] for f in orjson.loads(SCHEMA.shape.schema)["fields"]}
+    fields = {f["name"]: f["type"] for f in orjson.loads(SCHEMA.shape().schema)["fields"]}
     assert list(fields) == ["base_offset", "position", "text", "small", "large", "yes", "data", "at", "items"]
     assert (fields["small"], fields["large"], fields["at"]) == ("integer", "long", "timestamp")
     assert fields["items"]["elementType"]["fields"][1]["type"]["elementType"]["fields"][1]["type"] == "binary"
-    assert SCHEMA.shape.partition_columns == ("base_offset",)
+    assert SCHEMA.shape().partition_columns == ("base_offset",)
 
 
 def test_a_file_has_the_columns_that_a_row_has_a_value_of() -> None:
