@@ -26,10 +26,14 @@ def environment(request, built, tmp_path_factory):
 
 
 # The modules in native code, and what they are built from.
-NATIVE = ("tidelog/broker/records/native.", "tidelog/broker/records/native_lz4.", "tidelog/log/segments/native_tiny.")
+NATIVE = (
+    "tidelog/broker/records/native.", "tidelog/broker/records/native_lz4.", "tidelog/broker/wire/native_produce.",
+    "tidelog/log/segments/native_tiny.", "tidelog/log/storage/native_files.",
+)  # fmt: skip
 NATIVE_SOURCES = (
     "broker/records/native.pyx", "broker/records/pages.pxi", "broker/records/crc32c.h",
-    "broker/records/native_lz4.pyx", "log/segments/native_tiny.pyx",
+    "broker/records/native_lz4.pyx", "broker/wire/native_produce.pyx", "log/segments/native_tiny.pyx",
+    "log/storage/native_files.pyx",
 )  # fmt: skip
 # What an extra is for, which imports all of it.
 OF_EXTRAS = {

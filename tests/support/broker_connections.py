@@ -49,6 +49,9 @@ class FakeTransport(asyncio.Transport):
         self.closing = False
         self.lost = False
 
+    def write(self, data):
+        self.writelines([data])
+
     def writelines(self, pieces):
         self.unsent += b"".join(pieces)
         if len(self.unsent) > self.high:

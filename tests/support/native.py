@@ -8,7 +8,9 @@ from support.tools import require
 from tidelog.broker.records import unpacking
 from tidelog.broker.records.columns import RecordCodec
 from tidelog.broker.records.reader import NATIVE, READER
+from tidelog.broker.wire import plain_produce
 from tidelog.log.segments import tiny_parquet
+from tidelog.log.storage import local_drafts
 
 
 def native_records() -> RecordCodec:
@@ -27,6 +29,16 @@ def native_lz4() -> None:
 def native_segments() -> None:
     """There is the native writer of segments; see `_require`."""
     _require(tiny_parquet.NATIVE is not None)
+
+
+def native_files() -> None:
+    """There are native files; see `_require`."""
+    _require(local_drafts.NATIVE is not None)
+
+
+def native_produce() -> None:
+    """There is the native reader of requests of one batch; see `_require`."""
+    _require(plain_produce.NATIVE is not None)
 
 
 def _require(is_there: bool) -> None:

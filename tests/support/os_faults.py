@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from tidelog.log.storage import local_drafts
+
 
 def fail_os(
     monkeypatch: pytest.MonkeyPatch, operation: str, number: int, when: Callable[..., bool] = lambda *_: True
 ) -> None:
-    """Let `os.<operation>` fail with this errno for the calls that `when` picks by their arguments."""
+    """Let `os.<operation>` fail with this errno for the calls that `when` picks by their arguments.
+
+    No file is created by native code meanwhile, which makes no calls of `os`.
+    """
+    in_python(monkeypatch)
     real = getattr(os, operation)
 
     def failing(*args: object, **named: object) -> object:
@@ -19,6 +25,11 @@ def fail_os(
         return real(*args, **named)
 
     monkeypatch.setattr(os, operation, failing)
+
+
+def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Create and sync files in Python, as where there is no native code."""
+    monkeypatch.setattr(local_drafts, "NATIVE", None)
 
 
 def is_folder(fd: int) -> bool:

@@ -16,3 +16,18 @@ class CountedWay:
         reply = self._handler.begin(call, done)
         self.begun += reply is not None
         return reply
+
+
+class CountedSingles:
+    """A handler's single way. `begun`: how many requests took it."""
+
+    def __init__(self, handler: Any) -> None:
+        self._handler = handler
+        self.refused_single = handler.refused_single
+        self.begun = 0
+
+    def single(self, *args: Any) -> Any:
+        """As `SingleWay.single`."""
+        request = self._handler.single(*args)
+        self.begun += request is not None
+        return request

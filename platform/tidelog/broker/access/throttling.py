@@ -96,11 +96,16 @@ class Throttling:
         self._kinds: frozenset[Quota] = frozenset()
         self._found: dict[tuple[Quota, str, str], tuple[Entity, float] | None] = {}
 
+    @property
+    def is_open(self) -> bool:
+        """Whether no quota holds for any request."""
+        return not self._limits()
+
     def request(
         self, key: ApiKey, version: int, peer: Peer, client_id: str | None, size: int
     ) -> "ThrottledRequest | None":
         """A request of `size` bytes begins; None where no quota can hold for it."""
-        if not self._limits() or key in BETWEEN_BROKERS:
+        if self.is_open or key in BETWEEN_BROKERS:
             return None
         return ThrottledRequest(self, key, version, (peer.principal.partition(":")[2], client_id or ""), size)
 

@@ -81,3 +81,19 @@ class ShortWay(Protocol):
         `done` is called once, when it is through, and maybe before this returns. Then the result gives its answer, and
         raises what the handler would.
         """
+
+
+@runtime_checkable
+class SingleWay(Protocol):
+    """A handler that can also begin some requests from their frames' bytes, without objects for each stage."""
+
+    def single(
+        self, data: memoryview, count: int, received_s: float, peer: Peer, ended: Callable[[Any], object]
+    ) -> Any | None:
+        """Begin the request whose frame, length and all, is the first `count` bytes; None, and nothing is begun, else.
+
+        `ended` is called with it once, when it is through, and maybe before this returns.
+        """
+
+    def refused_single(self, request: Any) -> Encoded:
+        """The answer to such a request that was refused."""

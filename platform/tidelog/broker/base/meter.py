@@ -69,6 +69,15 @@ class RequestMeter:
     handled: Durations = field(default_factory=Durations)  # by its handler
     total: Durations = field(default_factory=Durations)  # from its last byte to the answer's hand-over to the socket
 
+    def single(self, version: int, bytes_in: int, bytes_out: int, took_s: float, now_s: float) -> None:
+        """Count one that began when it had come, and is answered as soon as it is through."""
+        self.requests[version] += 1
+        self.bytes_in += bytes_in
+        self.bytes_out += bytes_out
+        self.queued.add(0.0, now_s)
+        self.handled.add(took_s, now_s)
+        self.total.add(took_s, now_s)
+
 
 @dataclass(slots=True)
 class TopicMeter:

@@ -4,9 +4,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
-from typing import Final
+from typing import Any, Final
 
-from tidelog.broker.base.calls import Call, Encoded, Handlers, Reply
+from tidelog.broker.base.calls import Call, Encoded, Handlers, Peer, Reply
 from tidelog.broker.base.cluster_view import rack_of
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
@@ -27,7 +27,7 @@ from tidelog.broker.wire.errors import (
     TransactionalIdAuthorizationError,
     UnacknowledgedError,
 )
-from tidelog.broker.wire.plain_produce import ProduceBody, plain_produce, read_produce
+from tidelog.broker.wire.plain_produce import NATIVE, ProduceBody, plain_produce, read_produce, topic_id
 from tidelog.broker.wire.produce_answer import ProducedPartition, produce_answer, throttle_at
 from tidelog.broker.wire.refused_produce import partitions_of
 from tidelog.log.base.errors import (
@@ -71,6 +71,7 @@ class ProduceHandler:
         self._context = context
         self._pools = pools
         self._parts = parts
+        self._singles = None if NATIVE is None else NATIVE.Reader(OFFERED[ApiKey.PRODUCE].last, topic_id, rack_of)
 
     async def __call__(self, call: Call) -> Reply:
         """Answer one request; none where it asks for none. Raises `UnacknowledgedError` when such a one fails."""
@@ -94,6 +95,28 @@ class ProduceHandler:
         """As `ShortWay.begin`: for plain requests."""
         body = plain_produce(call.version, call.body)
         return None if body is None else partial(self._reply, call, self._begun(call, body, done))
+
+    def single(
+        self, data: memoryview, count: int, received_s: float, peer: Peer, ended: Callable[[Any], object]
+    ) -> Any | None:
+        """As `SingleWay.single`: for a batch that is alone in its request."""
+        if self._singles is None or not self._context.access.is_open:
+            return None
+        request = self._singles.read(data, count, received_s, peer, ended)
+        if request is not None:
+            self._pools.add(request.only, received_s)
+        return request
+
+    def refused_single(self, request: Any) -> Encoded:
+        """As `SingleWay.refused_single`."""
+        outcome = ProducedPartition(request.partition)
+        refuse(outcome, request.refusal, request.topic)
+        produced = ProduceRequest(request.acks, None, None, lambda: None)
+        produced.topics.append((request.topic, [outcome]))
+        call = Call(ApiKey.PRODUCE, request.version, request.client_id, None, request.peer, request.came_s)
+        reply = self._reply(call, produced)
+        assert isinstance(reply, Encoded)
+        return reply
 
     def _begun(self, call: Call, body: ProduceBody, done: Callable[[], object]) -> ProduceRequest:
         """The request, whose batches are on their way; `done` is called when all have their outcomes."""

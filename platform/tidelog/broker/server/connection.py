@@ -6,19 +6,15 @@ exception: all that a client has sent go into the next entry together, and are a
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, cast
+from typing import Any, cast
 
-from tidelog.broker.access.throttling import ThrottledRequest, Throttling
-from tidelog.broker.base.calls import Call, Encoded, Handlers, Peer, ShortWay
-from tidelog.broker.base.meter import BrokerMeter
-from tidelog.broker.base.settings import Bounds
-from tidelog.broker.sasl.login import ConnectionLogin
-from tidelog.broker.server.answering import Answering, LargeRequests, Pieces
-from tidelog.broker.server.budget import Budget
-from tidelog.broker.server.connection_lines import ConnectionLines
+from tidelog.broker.access.throttling import ThrottledRequest
+from tidelog.broker.base.calls import Call, Encoded, Peer
+from tidelog.broker.base.meter import RequestMeter
+from tidelog.broker.server.answering import Answering, Pieces
+from tidelog.broker.server.connection_port import Server
 from tidelog.broker.server.received import Received, log_failure, request_id
 from tidelog.broker.server.receiving import FrameReceiver, has_gone
 from tidelog.broker.wire.apis import ApiKey
@@ -29,9 +25,8 @@ from tidelog.broker.wire.errors import (
     MalformedRequestError,
     UnsupportedVersionError,
 )
-from tidelog.broker.wire.frames import LOGIN_MAX, Header, framed, header_of
+from tidelog.broker.wire.frames import LOGIN_MAX, Header, header_of
 from tidelog.broker.wire.messages import decode
-from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.request_ids import REQUEST
 
@@ -41,41 +36,11 @@ logger = logging.getLogger(__name__)
 MOST_WAITING = 64
 # A client that takes nothing of its answers for so long is dropped, where no fetch begins because of them.
 HELD_UP_S = 5.0
-# Why a connection is closed that is not let in.
 TOO_MANY = "its address is over its connection_creation_rate"
 # Requests that wait for others: they end with their connection. All others are executed, as acks=0 needs.
 _WAIT_FOR_OTHERS = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
 # Their handlers answer versions that are not offered: KIP-511, KAFKA-18659.
 _ANSWER_ANY_VERSION = frozenset({ApiKey.API_VERSIONS, ApiKey.PRODUCE})
-
-
-class Server(Protocol):
-    """What a connection needs of its broker. `short`: the handlers that have a short way.
-
-    `requests`, `answers`: what all connections hold of its memory.
-    `scratch`: as `FrameReceiver` has it, of the broker's loop. `large`: where large requests have their turn.
-
-    `login(listener, logged_in)`: how a client logs in there; None where it needn't.
-    """
-
-    handlers: Handlers
-    short: Mapping[ApiKey, ShortWay]
-    login: Callable[[str, Callable[[str], None]], ConnectionLogin | None]
-    clock: Clock
-    bounds: Bounds
-    meter: BrokerMeter
-    lines: ConnectionLines
-    throttling: Throttling
-    requests: Budget
-    answers: Budget
-    scratch: memoryview
-    large: LargeRequests
-
-    def opened(self, connection: "ClientConnection") -> str:
-        """A connection has come; why it is refused, "" when it is not."""
-
-    def closed(self, connection: "ClientConnection") -> None:
-        """It is gone."""
 
 
 class ClientConnection(asyncio.BufferedProtocol):
@@ -116,7 +81,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._login = server.login(listener, self._logged_in)
         if self._login is not None:
             self._frames.bound(self._login.most_bytes, LOGIN_MAX)
-        self._waiting: list[Received] = []
+        self._waiting: list[Any] = []  # `Received`, or what the single way has of them
         self._tasks = 0  # requests whose task is not done
         self._sizes = 0  # bytes of those that wait
         self._held = 0  # bytes in the broker's budget of requests
@@ -176,6 +141,8 @@ class ClientConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Take what has come."""
         self.heard_s = self._server.clock.elapsed_s()
+        if self._begun_single(nbytes):
+            return
         try:
             for frame in self._frames.received(nbytes):
                 header = header_of(frame) if self._login is None else self._login.header_of(frame)
@@ -311,8 +278,8 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _account(self) -> None:
         """Tell the broker's budget what this connection's requests take now."""
-        holds = self._frames.room + self._sizes
-        change, self._held = holds - self._held, holds
+        change = self._frames.room + self._sizes - self._held
+        self._held += change
         if change > 0:
             self._server.requests.take(change)
         elif change:
@@ -324,10 +291,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if transport is None or transport.is_closing():
             return
         answered = False
-        while self._waiting and self._may_write:
-            first = self._waiting[0]
-            if not first.is_done:
-                break
+        while self._waiting and self._may_write and (first := self._waiting[0]).is_done:
             del self._waiting[0]
             self._sizes -= first.size
             answered = True
@@ -410,6 +374,40 @@ class ClientConnection(asyncio.BufferedProtocol):
             REQUEST.reset(token)
         return waiting.reply is not None
 
+    def _begun_single(self, count: int) -> bool:
+        """Begin the request that the bytes which have just come are, if it can be without the stages of others."""
+        server, waiting = self._server, self._waiting
+        others = self._login is not None or self._tasks > 0 or self._muted is not None or self._draining
+        others = others or (bool(waiting) and not (waiting[-1].lets_follow and len(waiting) < MOST_WAITING))
+        if others or server.single is None or not self._frames.may_be_one(count) or not server.throttling.is_open:
+            return False
+        request = server.single.single(server.scratch, count, self.heard_s, self.peer, server.ended)
+        if request is None:
+            return False
+        request.connection = self
+        waiting.append(request)
+        self._sizes += request.size
+        self._account()
+        if (server.requests.is_full or len(waiting) >= MOST_WAITING) and self._transport is not None:
+            self._set_reading(self._transport)
+        return True
+
+    def ended_single(self, request: Any, meter: RequestMeter, now_s: float) -> None:
+        """A request of the single way is through: answer it, if those before it are answered."""
+        transport, waiting = self._transport, self._waiting
+        is_next = waiting and waiting[0] is request and request.refusal is None and self._may_write
+        if not is_next or transport is None or transport.is_closing():
+            self._through(request)
+            return
+        del waiting[0]
+        self._sizes -= request.size
+        answer = request.answer()
+        transport.write(answer)
+        request.count(meter, len(answer), now_s)
+        self._account()
+        if waiting or self._paused or self._draining:
+            self._advance()
+
     def _ended_shortly(self, waiting: Received) -> None:
         header, reply = waiting.header, waiting.reply
         if reply is None:  # its beginning has failed
@@ -429,6 +427,9 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _ended(self, waiting: Received) -> None:
         """A request is through."""
         waiting.is_done, waiting.ended_s = True, self._server.clock.elapsed_s()
+        self._through(waiting)
+
+    def _through(self, waiting: Any) -> None:
         if self._transport is not None:
             self._advance()
             return
@@ -489,8 +490,7 @@ class ClientConnection(asyncio.BufferedProtocol):
                 self.close(f"its request {header.key.name} failed")
             return False
         size = 0
-        if waiting.pieces is not None:
-            pieces = framed(header, waiting.pieces)
+        if (pieces := waiting.framed()) is not None:
             size = sum(map(len, pieces))
             transport.writelines(pieces)
         waiting.count(self._server.meter.api(header.key.name), size, self._server.clock.elapsed_s())

@@ -5,9 +5,10 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from tidelog.broker.access.throttling import Throttling
-from tidelog.broker.base.calls import Handlers, Peer, ShortWay
+from tidelog.broker.base.calls import Handlers, Peer, ShortWay, SingleWay
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds
 from tidelog.broker.sasl.login import ConnectionLogin
@@ -15,6 +16,7 @@ from tidelog.broker.server.answering import LargeRequests
 from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.connection import ClientConnection
 from tidelog.broker.server.connection_lines import ConnectionLines
+from tidelog.broker.server.received import log_failure
 from tidelog.broker.server.receiving import READ_AT_ONCE
 from tidelog.broker.server.tls_handshake import TlsHandshake
 from tidelog.broker.wire.apis import ApiKey
@@ -47,6 +49,9 @@ class Connections:
         self.handlers = handlers
         ways: Mapping[ApiKey, object] = handlers
         self.short: Mapping[ApiKey, ShortWay] = {key: way for key, way in ways.items() if isinstance(way, ShortWay)}
+        singles = handlers.get(ApiKey.PRODUCE)
+        self.single: SingleWay | None = singles if isinstance(singles, SingleWay) else None
+        self._ended: list[Any] = []
         self.login = login
         self.large = large or LargeRequests()
         self._at_disconnect = at_disconnect
@@ -97,6 +102,30 @@ class Connections:
             refused = f"max.connections.per.ip is {self.bounds.max_connections_per_ip}"
         self.meter.connections_refused += bool(refused)
         return refused
+
+    def ended(self, request: Any) -> None:
+        """A request of the single way is through: those of an entry are answered together, soon."""
+        self._ended.append(request)
+        if len(self._ended) == 1:
+            asyncio.get_running_loop().call_soon(self._answer_ended)
+
+    def _answer_ended(self) -> None:
+        ended, self._ended = self._ended, []
+        meter, now_s = self.meter.api(ApiKey.PRODUCE.name), self.clock.elapsed_s()
+        for request in ended:
+            try:
+                if request.refusal is None:
+                    meter.errors[0] += 1
+                elif self.single is not None:
+                    reply = self.single.refused_single(request)
+                    request.pieces = reply.pieces
+                    for code, count in reply.errors.items():
+                        meter.errors[code] += count
+                request.is_done = True
+                request.connection.ended_single(request, meter, now_s)
+            except Exception as e:  # the others are answered all the same
+                log_failure(request.peer, request.header, e)
+                request.connection.abort("its request PRODUCE failed")
 
     def secured(self, handshake: TlsHandshake, connection: ClientConnection) -> None:
         """The handshake's place is the connection's from now on."""

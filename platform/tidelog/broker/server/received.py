@@ -8,7 +8,8 @@ from tidelog.broker.access.throttling import ThrottledRequest
 from tidelog.broker.base.calls import Peer, Reply
 from tidelog.broker.base.meter import NOT_OFFERED, RequestMeter
 from tidelog.broker.server.answering import Pieces
-from tidelog.broker.wire.frames import Header
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.broker.wire.frames import Header, framed
 from tidelog.log.base.request_ids import RequestId
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,15 @@ class Received:
         self.pieces: Pieces = None
         self.error: BaseException | None = None
         self.throttled: ThrottledRequest | None = None  # where quotas are set
+
+    @property
+    def lets_follow(self) -> bool:
+        """Whether a Produce request may begin behind it: what has begun of those has all before it begun, too."""
+        return self.has_begun and self.header.key is ApiKey.PRODUCE
+
+    def framed(self) -> list[bytes | memoryview] | None:
+        """The answer's frame, in pieces; None where the client asked for none."""
+        return None if self.pieces is None else framed(self.header, self.pieces)
 
     def count(self, meter: RequestMeter, bytes_out: int, now_s: float) -> None:
         """Count it, now that it is answered."""

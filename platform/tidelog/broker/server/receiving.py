@@ -40,6 +40,10 @@ class FrameReceiver:
         """The bytes of memory that the frame takes which has come in part."""
         return 0 if self._frame is None else len(self._frame)
 
+    def may_be_one(self, count: int) -> bool:
+        """Whether the `count` bytes that have just come may be a whole frame."""
+        return self._frame is None and not self._start and count - LENGTH.size <= self._most_bytes
+
     def bound(self, most_bytes: int, setting: str = REQUEST_MAX) -> None:
         """The most that a frame may have from now on, and the setting that says so."""
         self._most_bytes, self._setting = most_bytes, setting

@@ -11,8 +11,9 @@ from typing import Final, Protocol
 from tidelog.access.principal_rules import NoPrincipalError
 from tidelog.broker.base.calls import Peer
 from tidelog.broker.base.meter import BrokerMeter
-from tidelog.broker.server.connection import TOO_MANY, ClientConnection, Server
+from tidelog.broker.server.connection import TOO_MANY, ClientConnection
 from tidelog.broker.server.connection_lines import ConnectionLines
+from tidelog.broker.server.connection_port import Server
 from tidelog.server.base.blocking import pause
 
 # How long a handshake may take: many clients may come at once.

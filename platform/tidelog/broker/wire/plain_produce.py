@@ -13,6 +13,11 @@ from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
+from tidelog.log.base.native_code import native_module
+
+# What reads requests of one batch, and writes their answers, in native code.
+NATIVE, _ = native_module("tidelog.broker.wire.native_produce", "native_produce.pyx")
+
 _FLEXIBLE_SINCE: Final = 9
 _TOPIC_IDS_SINCE: Final = 13
 # Topics and partitions together: as many as the loop takes in without a pause.
@@ -73,7 +78,7 @@ def _compact(version: int, body: memoryview) -> ProduceBody:
     for _ in range(count - 1):
         topic: str | UUID
         if version >= _TOPIC_IDS_SINCE:
-            topic, at = _topic_id(bytes(body[at : at + 16])), at + 16
+            topic, at = topic_id(bytes(body[at : at + 16])), at + 16
         else:
             length = body[at]
             at += length
@@ -161,7 +166,8 @@ def _bounded(request: ProduceBody) -> ProduceBody:
 
 
 @lru_cache(1024)
-def _topic_id(data: bytes) -> UUID:
+def topic_id(data: bytes) -> UUID:
+    """The id of these bytes."""
     if len(data) < 16:
         raise _OtherWayError
     return UUID(bytes=data)

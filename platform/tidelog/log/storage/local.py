@@ -6,6 +6,7 @@ behind; nothing reads or lists it. An object lasts when the file, its folder, an
 known to last were synced (`local_durability`).
 """
 
+import errno
 import io
 import os
 import stat
@@ -20,10 +21,10 @@ import pyarrow as pa
 from tidelog.log.base.clock import Ids, SystemIds
 from tidelog.log.base.errors import InvalidPathError, InvalidUriError
 from tidelog.log.base.worker_threads import Helpers
-from tidelog.log.storage.file_systems import is_this_machines
-from tidelog.log.storage.local_drafts import Draft, Drafts
+from tidelog.log.storage.file_systems import is_this_machines, type_of
+from tidelog.log.storage.local_drafts import Draft, Drafts, Step
 from tidelog.log.storage.local_durability import Durability
-from tidelog.log.storage.local_errors import Failing, failed_or_done, failed_to_read, not_found
+from tidelog.log.storage.local_errors import Failing, failed, failed_or_done, failed_to_read, not_found
 from tidelog.log.storage.local_files import (
     WORTH_WRITEBACK,
     NewFile,
@@ -38,6 +39,7 @@ from tidelog.log.storage.port import ObjectInfo, check_folder, check_path, is_un
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # matters to a pipe only: opening it doesn't wait for its other end
 _READ_BYTES = 64 * 1024
+_IN_MEMORY = ("ramfs", "tmpfs")
 # Threads that sync beside the caller's, where there is more to sync than the caller does sooner than they wake up.
 _HELPERS = 3
 _SERIAL_SYNCS = 4
@@ -78,6 +80,11 @@ class LocalStorage:
     def is_shared(self) -> bool:
         """Whether the folder may be another machine's too: a network disk, one of a virtual machine's host."""
         return not is_this_machines(self._root)
+
+    @cached_property
+    def _syncs_nothing(self) -> bool:
+        """Whether the folder is in memory, where a sync is over at once."""
+        return type_of(self._root) in _IN_MEMORY
 
     def prepare_beside(self) -> None:
         """From now on, have helpers open the files of the next objects, and not the callers that have stored one."""
@@ -193,6 +200,9 @@ class LocalStorage:
         check_path(path)
         location = f"{self._root}/{path}"
         folder = location[: location.rindex("/")]
+        if (begun := self._drafts.begin(folder, data)) is not None:
+            with closing(begun):
+                return self._finished(begun, path, data, before)
         with closing(self._in_folder(folder, location, self._drafts.open)) as draft:
             write_all(draft.fd, data, location)
             if before:
@@ -218,6 +228,29 @@ class LocalStorage:
         else:
             self._drafts.open_ahead()
         return True
+
+    def _finished(self, draft: Draft, path: str, data: bytes, before: Callable[[], None] | None) -> bool:
+        """As `put_if_absent`, of a file that has its content: the rest of its system calls are one call."""
+        location = f"{self._root}/{path}"
+        folder = location[: location.rindex("/")]
+        if before:
+            start_writeback(draft.fd)
+            before()
+        with Failing("create", location):
+            self._durability.make_name_durable(folder)
+        step, number = self._drafts.finish(draft, location)
+        if step is Step.DONE:
+            return True
+        if step is Step.TAKEN or (step is Step.NAMING and number == errno.EEXIST):
+            return self._found(folder, location)
+        error = OSError(number, os.strerror(number))
+        if step is Step.SYNC:
+            raise failed("write", location, error) from error
+        if step is Step.SYNC_OF_NAME:
+            raise self._durability.name_not_synced(folder, location, error) from error
+        if self._drafts.must_be_temporary(draft, error):
+            return self.put_if_absent(path, data)  # what comes before it is done
+        raise failed_or_done("create", location, error) from error
 
     def _found(self, folder: str, location: str) -> bool:
         """What `put_if_absent` says of a name that is taken. Raises `StorageError` where no file has it."""
@@ -279,7 +312,10 @@ class LocalStorage:
         """Create or replace the file; durable only after `sync`."""
         check_path(path)
         location = f"{self._root}/{path}"
-        with closing(self._in_folder(location[: location.rindex("/")], location, self._drafts.open)) as draft:
+        folder = location[: location.rindex("/")]
+        if len(data) < WORTH_WRITEBACK and self._drafts.create(folder, location, data):
+            return None
+        with closing(self._in_folder(folder, location, self._drafts.open)) as draft:
             write_all(draft.fd, data, location)
             if len(data) >= WORTH_WRITEBACK:
                 start_writeback(draft.fd)
@@ -347,11 +383,15 @@ class LocalStorage:
         for path in wanted:
             check_path(path)
         files = [f"{self._root}/{path}" for path in wanted]
-        folders = dict.fromkeys(file[: file.rindex("/")] for file in files)
-        syncs = [partial(self._durability.sync_file, file) for file in files]
-        syncs += [partial(self._durability.sync_folder, folder) for folder in folders]
-        found = self._helpers.run_together(syncs) if len(syncs) > _SERIAL_SYNCS else [sync() for sync in syncs]
-        return [path for path, there in zip(wanted, found, strict=False) if not there]
+        folders = [*dict.fromkeys(file[: file.rindex("/")] for file in files)]
+        shares = 1 if self._syncs_nothing else min(_HELPERS + 1, (len(files) + len(folders)) // _SERIAL_SYNCS)
+        if shares <= 1:
+            there = self._durability.sync(files, folders)
+        else:
+            syncs = [partial(self._durability.sync, files[i::shares], folders[i::shares]) for i in range(shares)]
+            parts = self._helpers.run_together(syncs)
+            there = [parts[i % shares][i // shares] for i in range(len(files))]
+        return [path for path, is_there in zip(wanted, there, strict=True) if not is_there]
 
     def _open_temporary(self, location: str) -> Draft:
         return self._in_folder(location[: location.rindex("/")], location, self._drafts.open_temporary)

@@ -3,6 +3,9 @@
 There are two ways. An *unnamed* file (`O_TMPFILE`) gets its name by linkat(2): its folder changes once, so that a
 watcher is woken once, and nothing is left of it when its writer dies. A *temporary* file `.<unique>.tmp` is in the
 same folder until link(2) or rename(2) gives it the object's name; a writer that dies leaves it behind.
+
+Small unnamed files are created by native code where it is built: the interpreter is left once for all of a file's
+system calls, and so there is nothing to open ahead.
 """
 
 import errno
@@ -12,12 +15,15 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import count
 from typing import Final
 
 from tidelog.log.base.clock import Ids
+from tidelog.log.base.native_code import native_module
 from tidelog.log.storage.file_systems import type_of
 
+NATIVE, _ = native_module("tidelog.log.storage.native_files", "native_files.pyx")
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _UNNAMED: Final = getattr(os, "O_TMPFILE", 0)  # Linux only
 # Where fsync of a file without a name makes its content last, so that the name alone is left to be synced. It does
@@ -27,6 +33,16 @@ UNNAMED_LAST_ON: Final = frozenset(("ext3", "ext4", "tmpfs", "xfs"))
 _UNKNOWN: Final = frozenset((errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.EXDEV))
 # Folders for which files are opened ahead.
 _MOST_SPARE: Final = 16
+
+
+class Step(IntEnum):
+    """Where the last steps of a file ended: all are done, or this one has failed."""
+
+    DONE = 0
+    TAKEN = 1  # its name was another file's before, and nothing was done
+    SYNC = 2
+    NAMING = 3
+    SYNC_OF_NAME = 4  # which it has then
 
 
 @dataclass(slots=True)
@@ -123,7 +139,30 @@ class Drafts:
         self._unnamed = unnamed and bool(_UNNAMED)
         # Whether a file system, by its device number, has unnamed files that last.
         self._chosen: dict[int, bool] = {}
+        # One that has, for native code: it is the same for all folders of most lakes.
+        self._device: int | None = None
         self._spares = Spares()
+
+    def create(self, folder: str, location: str, data: bytes | memoryview) -> bool:
+        """Create a file in one call of native code; False where that can't be, and there is no new file then."""
+        if NATIVE is None or self._device is None:
+            return False
+        error: int = NATIVE.create(os.fsencode(folder), self._device, os.fsencode(location), data)
+        return error == 0
+
+    def begin(self, folder: str, data: bytes) -> Draft | None:
+        """An unnamed file with its content, by one call of native code; None where that can't be."""
+        if NATIVE is None or self._device is None:
+            return None
+        fd = NATIVE.begin(os.fsencode(folder), self._device, data)
+        return None if fd < 0 else Draft(fd, "")
+
+    @staticmethod
+    def finish(draft: Draft, location: str) -> tuple[Step, int]:
+        """Sync what `begin` gave, name it, and sync the name: (how far that came, the number of the error)."""
+        assert NATIVE is not None
+        step, number = NATIVE.finish(draft.fd, os.fsencode(location), os.fsencode(os.path.dirname(location)))
+        return Step(step), number
 
     def open(self, folder: str) -> Draft:
         """A new file for an object in `folder`, by the way that suits the file system. Raises OSError."""
@@ -162,7 +201,7 @@ class Drafts:
         """Whether this error of `link` says that unnamed files can't be named here: from now on, none is opened."""
         if draft.temporary or not (error.errno in _UNKNOWN or not os.path.lexists(_of_descriptor(draft.fd))):
             return False
-        self._chosen[os.fstat(draft.fd).st_dev] = False
+        self._chosen[os.fstat(draft.fd).st_dev], self._device = False, None
         return True
 
     def _has_unnamed(self, folder: str) -> bool:
@@ -172,6 +211,8 @@ class Drafts:
         device = os.stat(folder).st_dev
         if device not in self._chosen:
             self._chosen[device] = type_of(folder) in UNNAMED_LAST_ON
+        if self._chosen[device]:
+            self._device = device
         return self._chosen[device]
 
     def _open_unnamed(self, folder: str) -> int | None:
@@ -181,7 +222,7 @@ class Drafts:
         except OSError as error:
             if error.errno not in _UNKNOWN:
                 raise
-            self._chosen[os.stat(folder).st_dev] = False
+            self._chosen[os.stat(folder).st_dev], self._device = False, None
             return None
 
 

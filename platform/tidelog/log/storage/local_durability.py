@@ -3,12 +3,16 @@
 link(2), rename(2) and mkdir(2) change a folder: a name survives when its folder was synced after.
 """
 
+import errno
 import os
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from tidelog.log.storage.local_errors import Failing, outcome_unknown
+from tidelog.log.base.errors import StorageUnavailableError
+from tidelog.log.storage import local_drafts
+from tidelog.log.storage.local_errors import Failing, failed, outcome_unknown
 
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # no wait for a pipe's other end
 
@@ -27,33 +31,31 @@ class Durability:
         self._made: set[str] = set()
         self._doubtful: set[str] = set()
 
-    @staticmethod
-    def sync_file(location: str) -> bool:
-        """Sync a file: False when there is none. Raises `StorageError`."""
+    def sync(self, files: Sequence[str], folders: Sequence[str]) -> list[bool]:
+        """Sync files, the names in folders, and the folders' own: which files are there. Raises `StorageError`."""
         # The kernel reports a lost page once and then calls it clean, so a second try after an error would lie.
-        with Failing("sync", location):
-            try:
-                return _fsync(location)
-            except FileNotFoundError:
-                return False
-
-    def sync_folder(self, folder: str) -> bool:
-        """Sync the names in a folder, and its own: False when there is none. Raises `StorageError`."""
-        with Failing("sync", folder):
-            try:
-                _fsync(folder, os.O_DIRECTORY)
-            except FileNotFoundError:
-                return False
-            self.make_name_durable(folder)
-            return True
+        done = _synced([*files, *folders], len(files))
+        for location, answer in zip([*files, *folders], done, strict=True):
+            if answer < 0:
+                error = OSError(-answer, os.strerror(-answer))
+                raise failed("sync", location, error) from error
+        for folder, answer in zip(folders, done[len(files) :], strict=True):
+            if answer:
+                with Failing("sync", folder):
+                    self.make_name_durable(folder)
+        return [answer > 0 for answer in done[: len(files)]]
 
     def sync_new_name(self, folder: str, location: str) -> None:
         """Sync the name that a file was just given. Raises `StorageUnavailableError`: it is there, and may not last."""
         try:
             _fsync(folder, os.O_DIRECTORY)
         except OSError as error:
-            self._doubtful.add(folder)
-            raise outcome_unknown("create", location, error) from error
+            raise self.name_not_synced(folder, location, error) from error
+
+    def name_not_synced(self, folder: str, location: str, error: OSError) -> StorageUnavailableError:
+        """What is raised when the sync of a name has failed that a file was just given."""
+        self._doubtful.add(folder)
+        return outcome_unknown("create", location, error)
 
     def sync_found_name(self, folder: str, location: str) -> None:
         """Sync a name that was found taken, if it may be one whose sync failed before in this process.
@@ -98,6 +100,23 @@ class Durability:
                 break
             folder = above
         self._durable.update(done)
+
+
+def _synced(locations: list[str], files: int) -> list[int]:
+    """Sync so many files and the folders behind them: 1 for each, 0 where there is none, less: an error's number."""
+    if local_drafts.NATIVE is not None:
+        done: list[int] = local_drafts.NATIVE.sync([os.fsencode(location) for location in locations], files)
+        return done
+    return [_outcome(location, 0 if at < files else os.O_DIRECTORY) for at, location in enumerate(locations)]
+
+
+def _outcome(location: str, kind: int) -> int:
+    try:
+        return int(_fsync(location, kind))
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        return -(error.errno or errno.EIO)
 
 
 def _fsync(location: str, kind: int = 0) -> bool:

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.broker_connections import Client, Handler, connections, request, settle
 from support.logs import CountingIds, memory_lake
+from support.native import native_produce
 from support.produce_requests import Produced, batch, encoded_produce
-from support.short_ways import CountedWay
+from support.short_ways import CountedSingles, CountedWay
 from support.strange_requests import Strange
 from support.waiting import eventually_async
 
@@ -203,15 +204,21 @@ def test_no_more_than_64_short_requests_are_begun():
 def requests_of(seed, topic_id):
     """Frames of Produce as clients send them, in versions of all kinds, some of them strange."""
     chance, strange = random.Random(seed), Strange(seed, texts=("t",), blobs=(batch(b"v"),), ids=(str(topic_id),))
+    alone = chance.randrange(2)  # whether most requests have one batch
     for number in range(chance.randrange(1, 6)):
-        version = chance.choice((3, 7, 8, 9, 11, 12, 13))
+        version = chance.choice((9, 11, 13) if alone else (3, 7, 8, 9, 11, 12, 13))
         topic = topic_id if version >= 13 else "t"
         producer = chance.choice(((-1, -1, -1), (-1, -1, -1), (7, 0, number), (7, 0, 0)))
-        records = chance.choice((batch(b"a", producer=producer), batch(b"a", b"b"), b"", None, b"x" * 70))
+        whole = (batch(b"a", producer=producer), batch(b"a", b"b"))
+        records = chance.choice(
+            (*whole, *whole, *whole, b"", None, b"x" * 70) if alone else (*whole, b"", None, b"x" * 70)
+        )
         partitions = {chance.choice((0, 0, 1, 1, 9, -1)): records, 2: batch(b"c")}
+        if alone:
+            del partitions[2]
         acks = chance.choice((-1, -1, -1, 1, 0, 5))
         body = encoded_produce(version, {topic: partitions}, acks=acks)
-        kind = chance.randrange(8)
+        kind = chance.randrange(24 if alone else 8)
         if kind == 0:
             body = strange.request(PRODUCE, version)
         elif kind == 1:
@@ -219,8 +226,8 @@ def requests_of(seed, topic_id):
         yield request(PRODUCE, version, number, b"\0" + body if version >= 9 else body)
 
 
-async def answers(seed, *, short):
-    """What a broker writes, whether it closed the connection, how many took the short way, and what it counted."""
+async def answers(seed, *, short, single=False):
+    """What a broker writes, whether it closed the connection, how many took its ways, and what it counted."""
     _, storage, clock = memory_lake()
     lake = Lake(storage.uri, storage=storage, clock=clock, ids=CountingIds(1))  # the same ids each time
     lake.create_topic("t", 3)
@@ -228,6 +235,8 @@ async def answers(seed, *, short):
     try:
         way = CountedWay(broker.connections.short[PRODUCE])
         broker.connections.short = {PRODUCE: way} if short else {}
+        one_way = CountedSingles(broker.connections.single)
+        broker.connections.single = one_way if single else None
         topic_id = (await broker._topics.get("t")).id
         for version, topic in ((9, "t"), (13, topic_id)):  # found by name and by id, so that all follows in order
             await Produced(broker).one(batch(b"first"), version, topic)
@@ -239,18 +248,25 @@ async def answers(seed, *, short):
         written = client.transport.take()
         meter = broker.meter.api("PRODUCE")
         counted = (meter.requests, meter.errors, meter.bytes_in, meter.bytes_out)
-        return written, client.transport.lost, way.begun, counted
+        return written, client.transport.lost, (way.begun, one_way.begun), counted
     finally:
         await broker.close()
 
 
 @given(seed=st.integers(0, 2**32))
-def test_both_ways_write_the_same_bytes(seed):
+def test_all_ways_write_the_same_bytes(seed):
     general = asyncio.run(answers(seed, short=False))
     short = asyncio.run(answers(seed, short=True))
-    assert general[2] == 0
-    assert (short[0], short[1], short[3]) == (general[0], general[1], general[3])
+    single = asyncio.run(answers(seed, short=True, single=True))
+    assert general[2] == (0, 0)
+    for way in (short, single):
+        assert (way[0], way[1], way[3]) == (general[0], general[1], general[3])
 
 
 def test_plain_requests_take_the_short_way():
-    assert sum(asyncio.run(answers(seed, short=True))[2] for seed in range(20)) > 20
+    assert sum(asyncio.run(answers(seed, short=True))[2][0] for seed in range(20)) > 20
+
+
+def test_requests_of_one_batch_take_the_single_way():
+    native_produce()
+    assert sum(asyncio.run(answers(seed, short=True, single=True))[2][1] for seed in range(40)) > 10

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.os_faults import fail_os, files_below, is_folder
+from support.os_faults import fail_os, files_below, in_python, is_folder
 from support.storage_adapters import names, write
 from support.unnamed_files import with_unnamed_files
 
@@ -30,6 +30,7 @@ def storage_at(root: Path) -> LocalStorage:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch, root: Path) -> list[str]:
     """The calls that matter for durability as `operation path-in-root`, new files without their name as NEW."""
+    in_python(monkeypatch)
     recorded: list[str] = []
 
     def short(what: int | str) -> str:

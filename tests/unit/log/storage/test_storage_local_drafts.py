@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from inotify_simple import INotify, flags
-from support.os_faults import fail_os, files_below
+from support.os_faults import fail_os, files_below, in_python
 from support.unnamed_files import with_unnamed_files
 
 from tidelog.log.base.errors import StorageFullError
@@ -24,6 +24,12 @@ REFUSALS = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.EXDEV)
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return with_unnamed_files(tmp_path) / "lake"
+
+
+@pytest.fixture(autouse=True)
+def _by_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Native code opens nothing ahead; test_native_files.py has what else it does."""
+    in_python(monkeypatch)
 
 
 def unfinished_while_put(storage: LocalStorage, path: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.os_faults import fail_os, files_below, is_folder
+from support.os_faults import fail_os, files_below, in_python, is_folder
 from support.storage_adapters import WRITES, write
 
 from tidelog.log.base.errors import StorageError, StorageFullError, StoragePermissionError, StorageUnavailableError
@@ -44,6 +44,7 @@ def test_a_disk_that_fills_up_in_the_middle_leaves_nothing(root: Path, monkeypat
     storage = LocalStorage(root)
     storage.put("f/a", b"old")
     real, room = os.write, [1_000_000]
+    in_python(monkeypatch)
 
     def write_until_full(fd: int, data: bytes) -> int:
         if not room[0]:
