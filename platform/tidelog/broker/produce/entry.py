@@ -31,7 +31,8 @@ _SHOWING_BYTES: Final = 2 * 1024
 _HARDLY_SMALLER: Final = 0.9
 
 
-@dataclass(frozen=True, slots=True)
+# Made for each unit: freezing a class would make each field of it a call.
+@dataclass(slots=True)
 class Appended:
     """A unit that is in the log. `batch`: it as consumers get it, None where they must get it from its segment."""
 

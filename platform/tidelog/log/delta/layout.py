@@ -1,5 +1,7 @@
 """Paths below a topic's folder, and the names of the transaction ids (docs/format.md)."""
 
+from functools import lru_cache
+
 LOG_FOLDER = "_delta_log"
 FLOOR_FOLDER = "_tidelog/floor"
 # What running jobs hold.
@@ -123,6 +125,8 @@ def written_again(path: str, known_version: int, unique: str) -> str:
     return f"{path.rpartition('/')[0]}/{known_version}-{name}_{first}-{unique}.parquet"
 
 
+# Each rule of a commit asks for the names of the same few segments.
+@lru_cache(4096)
 def segment_name(path: str) -> tuple[int, str]:
     """The version known to the writer that wrote a segment's records first, and the name that they keep.
 

@@ -36,6 +36,10 @@ from tidelog.log.typed.value_typing import Typing
 WAITING_BYTES = 64 * 1024 * 1024
 # Above this the bytes of rows are counted apart from the rest of their buffers, which takes longer.
 _SIZED_BYTES = 4 * 1024
+# To size each of several parts takes as long as to write it. Parts of so few bytes in all are given their share of them:
+# nothing but whether a part is compressed goes by it.
+_SHARED_BYTES = 64 * 1024
+_FEW_PARTS = 2
 # Less than this is put sooner than helpers wake up.
 _WORTH_HELP_BYTES = 256 * 1024
 # Segments that are open at once: each is an open file, or on an object store a part of an upload, some 10 MiB.
@@ -73,12 +77,16 @@ class _Open:
     writer: SegmentWriter
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Picked:
-    """Rows of a table, by their numbers (None: all of them), that are copied out of it when they are written."""
+    """Rows of a table, by their numbers (None: all of them), that are copied out of it when they are written.
+
+    `about`: their bytes, where their share of all is good enough.
+    """
 
     records: pa.Table
     rows: pa.Array | None
+    about: int | None = None
 
     @property
     def count(self) -> int:
@@ -88,6 +96,8 @@ class Picked:
     @property
     def size(self) -> int:
         """Their bytes, about: they have their share of the table's."""
+        if self.about is not None:
+            return self.about
         size = self.records.get_total_buffer_size()
         if size > _SIZED_BYTES:  # whole buffers, which may hold more than these rows
             size = self.records.nbytes
@@ -144,8 +154,15 @@ def split_by_partition(records: pa.Table, partitions: npt.NDArray[np.int32]) -> 
     steps = np.diff(partitions)
     if (steps >= 0).all():
         starts = [0, *(np.flatnonzero(steps) + 1).tolist(), len(partitions)]
+        each = None
+        if len(starts) > _FEW_PARTS and (size := records.nbytes) <= _SHARED_BYTES:
+            each = size / len(partitions)
         return [
-            (int(partitions[start]), Picked(records.slice(start, end - start), None)) for start, end in pairwise(starts)
+            (
+                int(partitions[start]),
+                Picked(records.slice(start, end - start), None, None if each is None else int(each * (end - start))),
+            )
+            for start, end in pairwise(starts)
         ]
     counts = np.bincount(partitions)
     # numpy sorts 16-bit numbers by radix, seven times as fast
