@@ -36,8 +36,8 @@ from tidelog.log.typed.value_typing import Typing
 WAITING_BYTES = 64 * 1024 * 1024
 # Above this the bytes of rows are counted apart from the rest of their buffers, which takes longer.
 _SIZED_BYTES = 4 * 1024
-# To size each of several parts takes as long as to write it. Parts of so few bytes in all are given their share of them:
-# nothing but whether a part is compressed goes by it.
+# To size each of several parts takes as long as to write it. Parts of so few bytes in all are given their share of
+# them: nothing but whether a part is compressed goes by it.
 _SHARED_BYTES = 64 * 1024
 _FEW_PARTS = 2
 # Less than this is put sooner than helpers wake up.
