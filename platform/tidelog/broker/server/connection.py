@@ -405,7 +405,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         transport.write(answer)
         request.count(meter, len(answer), now_s)
         self._account()
-        if waiting or self._paused or self._draining:
+        if self._paused or self._draining or (waiting and (waiting[0].is_done or not waiting[-1].lets_follow)):
             self._advance()
 
     def _ended_shortly(self, waiting: Received) -> None:
