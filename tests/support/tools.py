@@ -72,6 +72,7 @@ TOOLS: Mapping[str, Tool] = {
         _of_debian("prometheus", "prometheus", "metrics and alarms in Prometheus"),
         _of_debian("gcc", "gcc", _NATIVE),
         _of_debian("Python.h", "python3-dev", _NATIVE, _headers),
+        _of_debian("systemd-analyze", "systemd", "units and timers, checked by systemd"),
         _of_debian("promtool", "prometheus", "rules of alarms, checked by Prometheus"),
     )
 }

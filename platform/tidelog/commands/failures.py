@@ -40,7 +40,7 @@ class UsageProblemError(Exception):
 
 
 class JobFailedError(Exception):
-    """Spark did not carry a job out; the message says why, and what to do."""
+    """A job failed, or a part of it; the message says why, and what to do."""
 
 
 class _Reporting:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from tidelog.commands.failures import FAILED, complain
+from tidelog.commands.failures import JobFailedError, complain
 from tidelog.commands.maintain_options import MaintainOptions, MaintenancePart
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, note, print_json, say, table
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tidelog.retention.compaction.run import Compactor
     from tidelog.retention.rewrites.executors import Executor
 
+# How many failures of a run its error names; the report has all.
+_TOLD: Final = 5
 _METRICS: Final[tuple[MetricRow[RunCounts], ...]] = (
     counter(
         "tidelog_maintain_runs",
@@ -43,8 +45,8 @@ def maintain_lake(
 ) -> None:
     """Maintain the lake and print each run's report. `parts`: those of a call without `--only`.
 
-    `on_spark`: makes what reads and writes a lake's segments in place of this process. One run raises `typer.Exit` with
-    the code of a failure when a part failed. A loop goes on whatever fails, and ends when it is interrupted.
+    `on_spark`: makes what reads and writes a lake's segments in place of this process. One run raises `JobFailedError`
+    when a part failed. A loop goes on whatever fails, and ends when it is interrupted.
     """
     every_s = asked.check()
 
@@ -74,8 +76,9 @@ def maintain_lake(
         )
         return
     with call.open_lake() as lake:
-        if maintaining(lake)().failed:
-            raise typer.Exit(FAILED)
+        report = maintaining(lake)()
+        if report.failed:
+            raise JobFailedError(failures_in_words(report))
 
 
 class MaintenanceRounds(Service):
@@ -106,6 +109,18 @@ class MaintenanceRounds(Service):
     def metrics(self) -> Iterator[MetricFamily]:
         """Of the runs."""
         return read_rows(_METRICS, self._counts)
+
+
+def failures_in_words(report: MaintenanceReport) -> str:
+    """What failed in a run, in one line: a scheduler shows, or mails, what is on stderr."""
+    failures = report.failures()
+    told = [
+        f"{topic}{'' if failure.partition is None else f'-{failure.partition}'}, {failure.part}: {failure.message}"
+        for topic, failure in failures[:_TOLD]
+    ]
+    more = f" … and {len(failures) - _TOLD} more." if len(failures) > _TOLD else ""
+    parts = "A part" if len(failures) == 1 else f"{len(failures)} parts"
+    return f"{parts} of maintenance failed. {' '.join(told)}{more} The rest is done; the next run tries this again."
 
 
 def print_report(report: MaintenanceReport, *, as_json: bool, one_line: bool = False) -> None:

@@ -56,8 +56,9 @@ def say(text: str | Text, *, stderr: bool = False) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document to stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=not shows_unicode(sys.stdout), indent=2) + "\n")
+    """Print one JSON document to stdout: over several lines on a terminal, else as one, as collectors of logs read."""
+    indent = 2 if sys.stdout.isatty() else None
+    sys.stdout.write(json.dumps(value, ensure_ascii=not shows_unicode(sys.stdout), indent=indent) + "\n")
 
 
 def shows_unicode(stream: TextIO) -> bool:
