@@ -32,7 +32,7 @@ setup(
         native("tidelog.broker.records.native", "native.pyx", "pages.pxi", "crc32c.h"),
         native("tidelog.broker.records.native_lz4", "native_lz4.pyx"),
         native("tidelog.broker.wire.native_produce", "native_produce.pyx"),
-        native("tidelog.log.segments.native_tiny", "native_tiny.pyx"),
+        native("tidelog.log.segments.native_tiny", "native_tiny.pyx", "crc32.h"),
         native("tidelog.log.storage.native_files", "native_files.pyx"),
     ],
     options={"build_ext": {"cython_c_in_temp": True}},

@@ -31,7 +31,8 @@ _NATIVE = (
     "setup.py", "platform/tidelog/broker/records/native.pyx", "platform/tidelog/broker/records/pages.pxi",
     "platform/tidelog/broker/records/crc32c.h", "platform/tidelog/broker/records/native_lz4.pyx",
     "platform/tidelog/broker/wire/native_produce.pyx",
-    "platform/tidelog/log/segments/native_tiny.pyx", "platform/tidelog/log/storage/native_files.pyx",
+    "platform/tidelog/log/segments/native_tiny.pyx", "platform/tidelog/log/segments/crc32.h",
+    "platform/tidelog/log/storage/native_files.pyx",
 )  # fmt: skip
 # The modules of tests/support that say what is installed for tests.
 _INSTALL = ("axe", "installing", "kafka_clients", "kafka_programs", "tools")

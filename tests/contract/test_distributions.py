@@ -33,7 +33,7 @@ NATIVE = (
 NATIVE_SOURCES = (
     "broker/records/native.pyx", "broker/records/pages.pxi", "broker/records/crc32c.h",
     "broker/records/native_lz4.pyx", "broker/wire/native_produce.pyx", "log/segments/native_tiny.pyx",
-    "log/storage/native_files.pyx",
+    "log/segments/crc32.h", "log/storage/native_files.pyx",
 )  # fmt: skip
 # What an extra is for, which imports all of it.
 OF_EXTRAS = {

@@ -5,14 +5,18 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 from support.record_batches import built, packed, padded, record_of, stored, varint
 
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import HEADER, check, header_of
 from tidelog.broker.records.batches import _check as checked_in_python
-from tidelog.broker.records.columns import Columns, RecordCodec, RecordRules
+from tidelog.broker.records.columns import LAST_MS, Columns, RecordCodec, RecordRules
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.config.topics_and_lakes import Codec
 from tidelog.log.delta import schema
+from tidelog.log.segments.noted import NotedPiece, NotedRecords
+from tidelog.log.segments.writer import write_noted_segment, write_small_segment
 
 NOW_MS = 1_800_000_000_000
 RULES = (
@@ -154,9 +158,10 @@ def verdict(test: object, batch: bytes, most_bytes: int) -> tuple[type, str] | N
 
 @dataclass
 class Compared:
-    """What a comparison saw: batches that were read, those that passed the check, and those that were written."""
+    """What a comparison saw: batches that were read, that were noted, that passed the check, that were written."""
 
     batches: int = 0
+    noted: int = 0
     taken: int = 0
     refused: int = 0
     good: int = 0
@@ -178,6 +183,7 @@ def compare(seed: int, batches: int, codec: RecordCodec) -> Compared:
         found.batches += len(some)
         found.refused += len(theirs.refused)
         found.taken += len(some) - len(theirs.refused)
+        _note(case, some, rules or RULES[1], codec, oracle, found)
         whole, most_bytes = strange.unchecked(), strange.random.choice((100, 1 << 20))
         said = verdict(checked_in_python, whole, most_bytes)
         if verdict(check, whole, most_bytes) != said:
@@ -193,6 +199,38 @@ def _cases(seed: int) -> Iterator[str]:
     while True:
         yield f"{seed}-{case}"
         case += 1
+
+
+def as_records(table: pa.Table) -> pa.Table:
+    """A segment's columns of what was read, all of which has a timestamp."""
+    micros = pa.chunked_array([pa.array(table["timestamp"].to_numpy() * 1000).cast(schema.TIMESTAMP)])
+    kinds = pa.chunked_array([schema.alike("timestamp_type", schema.CREATE_TIME, table.num_rows)])
+    columns = [table["key"], table["value"], table["headers"], micros, kinds]
+    return pa.Table.from_arrays(columns, schema=schema.SEGMENT.remove(0))
+
+
+def _note(
+    case: str, some: list[bytes], rules: RecordRules, codec: RecordCodec, oracle: RecordCodec, found: Compared
+) -> None:
+    """Batches that are noted are right, and their records are those that aiokafka reads, also in their segments."""
+    notes = codec.noted(some, rules, 1 << 20)
+    if notes is None:
+        return
+    theirs = oracle.columns(some, rules)
+    refused = [verdict(checked_in_python, batch, 1 << 20) for batch in some]
+    ours = Columns(notes.table(0, len(some)), notes.counts, {})
+    last = notes.table(len(some) - 1, len(some)).to_pylist()
+    is_right = outcome(ours) == outcome(theirs) and not any(refused)
+    is_right &= last == theirs.table.slice(sum(notes.counts[:-1])).to_pylist()
+    records = NotedRecords([NotedPiece(0, notes, at, at + 1, count) for at, count in enumerate(notes.counts)])
+    if records.are_plain(0, LAST_MS, with_keys=False):
+        ((_, part),) = records.parts(as_records)
+        for name in ("none", "lz4"):
+            written = write_noted_segment([part], Codec(name, None), part.size)
+            is_right &= written == write_small_segment(as_records(theirs.table), Codec(name, None), part.size)
+    if not is_right:
+        found.differences.append(f"{case}: noted\n{outcome(ours)}\n{outcome(theirs)}\n{some!r}")
+    found.noted += len(some)
 
 
 def _write(case: str, strange: Strange, codec: RecordCodec, oracle: RecordCodec, found: Compared) -> None:

@@ -22,6 +22,7 @@ from tidelog.log.group_commit.engine import GroupCommit
 from tidelog.log.group_commit.requests import ProduceRequests
 from tidelog.log.lake import Lake
 from tidelog.log.rules.sequences import ProducerBatch
+from tidelog.log.segments.noted import NotedRecords
 from tidelog.log.topic import Topic
 
 logger = logging.getLogger(__name__)
@@ -146,7 +147,7 @@ class WrittenEntry:
         self._leader_epoch = leader_epoch
         self._refused = list(chunk.refused)
         self._units = chunk.units
-        self._table = chunk.table
+        self._records = chunk.records
         counts = np.array(chunk.counts, np.int64)
         self._starts = np.cumsum(counts) - counts
         self._entry = engine.begin(self._requests(counts))
@@ -154,13 +155,13 @@ class WrittenEntry:
     def _requests(self, counts: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> ProduceRequests:
         units = self._units
         return ProduceRequests(
-            self._table,
+            self._records,
             np.array([unit.deadline_s for unit in units]),
             np.repeat(np.array([unit.partition for unit in units], np.int32), counts),
             np.repeat(np.arange(len(units)), counts),
             {at: producer_batch(unit) for at, unit in enumerate(units) if unit.header.producer_id >= 0},
             acks=min(unit.acks for unit in units) or 1,
-            compression=codec_that_helps(units, self._table),
+            compression=codec_that_helps(units, self._records),
             sizes_judged=True,
         )
 
@@ -191,10 +192,12 @@ class WrittenEntry:
     def _settled(self) -> Settled:
         outcomes = self._entry.outcomes
         appended, refused = [], self._refused
-        firsts = outcomes.offsets(self._table.num_rows)[self._starts].tolist()
+        firsts = outcomes.offsets(self._records.num_rows)[self._starts].tolist()
         log_starts, topic = self._log_starts(), self._engine.known
         codec = None if topic is None else codec_of_topic(topic.known)
-        stamped = self._table.column("timestamp").null_count > 0 and outcomes.append_ms is None
+        records = self._records
+        lacks_times = not isinstance(records, NotedRecords) and records.column("timestamp").null_count > 0
+        stamped = lacks_times and outcomes.append_ms is None
         for at, (unit, first) in enumerate(zip(self._units, firsts, strict=True)):
             error = outcomes.errors.get(at)
             producer_id, partition = unit.header.producer_id, unit.partition
@@ -238,7 +241,7 @@ def codec_of(units: Sequence[ProducedBatch]) -> str:
     return CODECS[sizes.most_common(1)[0][0]]
 
 
-def codec_that_helps(units: Sequence[ProducedBatch], records: pa.Table) -> str:
+def codec_that_helps(units: Sequence[ProducedBatch], records: pa.Table | NotedRecords) -> str:
     """As `codec_of`; none where batches that are large enough to show it were made hardly smaller by theirs.
 
     Nor would segments be. `records`: theirs, as `tidelog.broker.records.columns.COLUMNS`.
@@ -248,8 +251,10 @@ def codec_that_helps(units: Sequence[ProducedBatch], records: pa.Table) -> str:
     return CODECS[NONE] if shows and packed > _HARDLY_SMALLER * _size_of(records) else codec
 
 
-def _size_of(records: pa.Table) -> int:
+def _size_of(records: pa.Table | NotedRecords) -> int:
     """Bytes of keys, values and headers, with about as many for each record as a batch has."""
+    if isinstance(records, NotedRecords):
+        return records.nbytes
     return sum(records.column(name).nbytes for name in ("key", "value", "headers"))
 
 

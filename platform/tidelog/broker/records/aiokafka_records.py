@@ -77,6 +77,9 @@ class AiokafkaRecords:
         columns = decoding.done()
         return columns if rules is None else ruled(columns, rules)
 
+    def noted(self, batches: Sequence[bytes | memoryview], rules: RecordRules, most_bytes: int) -> None:
+        """See `RecordCodec.noted`."""
+
     def batches(
         self, records: pa.RecordBatch, leader_epoch: int, codec: int, most_bytes: int
     ) -> Sequence[EncodedBatch]:

@@ -13,6 +13,7 @@ from tidelog.broker.records.errors import RejectedKeysError, RejectedTimestampsE
 from tidelog.log.base.errors import RecordTooLargeError, TidelogError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import schema
+from tidelog.log.segments.noted import Notes
 
 # A page of a column: its bytes, unpacked, how many values it has, their encoding by Parquet's numbers, and whether they
 # are a dictionary's.
@@ -175,6 +176,12 @@ class StoredRows(Protocol):
         """
 
 
+class BatchNotes(Notes, Protocol):
+    """Notes of batches. `counts`: how many records each has."""
+
+    counts: Sequence[int]
+
+
 class RecordCodec(Protocol):
     """Turns record batches into Arrow columns and back. All methods may be called from many threads."""
 
@@ -182,6 +189,13 @@ class RecordCodec(Protocol):
         """The records of batches that were checked by `tidelog.broker.records.batches.check`, all in one go.
 
         A batch that can't be unpacked or read, or whose records break `rules`, is left out, and the others are not.
+        """
+
+    def noted(self, batches: Sequence[bytes | memoryview], rules: RecordRules, most_bytes: int) -> BatchNotes | None:
+        """The records of batches, checked and noted where they are.
+
+        None where a batch is not plainly right, or larger than `most_bytes`, or breaks rules, or none can be noted:
+        `tidelog.broker.records.batches.check` and `columns` say what there is.
         """
 
     def batches(

@@ -16,19 +16,49 @@ def is_good(batch: bytes | memoryview, most_bytes: int) -> bool:
 def crc32c(data: bytes | memoryview, by_tables: bool = False) -> int:
     """The checksum of bytes; `by_tables`: as on a processor that has no instruction for it."""
 
-def columns(
-    batches: list[memoryview],
-    bodies: list[bytes | memoryview | None],
-    import_from_c: Callable[[int, pa.Schema], pa.RecordBatch],
-    schema: pa.Schema,
-) -> tuple[pa.RecordBatch, list[int], int, int, int] | None:
-    """The records of batches as `tidelog.broker.records.columns.COLUMNS`.
+class Notes:
+    """The records of batches, noted where they are in memory, which is kept as long.
 
-    `bodies`: what the records of a batch were unpacked to, None for one that is not packed. `import_from_c`:
-    `pyarrow.RecordBatch._import_from_c`. Gives the records, how many each batch has, the earliest and the latest
-    timestamp (ms since the epoch; the first is after the second where no record has one), and the bytes of the largest
-    key, value and headers together. A batch that is not plainly right has 0 records. None for 2 GiB and more. Raises
-    `MemoryError`.
+    How many there are, and of all of them: the earliest and the latest timestamp (ms since the epoch; the first is
+    after the second where no record has one), how many lack a timestamp and how many a key, and the bytes of the
+    largest key, value and headers together. `counts`: records of each batch; 0 for one that is not plainly right, -1
+    for one that `is_good` refuses.
+    """
+
+    counts: list[int]
+    @property
+    def records(self) -> int: ...
+    @property
+    def earliest_ms(self) -> int: ...
+    @property
+    def latest_ms(self) -> int: ...
+    @property
+    def timeless(self) -> int: ...
+    @property
+    def keyless(self) -> int: ...
+    @property
+    def most_bytes(self) -> int: ...
+    @property
+    def has_headers(self) -> bool: ...
+    def part(self, first: int, end: int) -> tuple[int, ...]:
+        """See `tidelog.log.segments.noted.Notes`."""
+
+    def keys(self, first: int, end: int, most: int) -> list[bytes | None]:
+        """See `tidelog.log.segments.noted.Notes`."""
+
+    def columns(
+        self, import_from_c: Callable[[int, pa.Schema], pa.RecordBatch], schema: pa.Schema, first: int, end: int
+    ) -> pa.RecordBatch:
+        """The records of batches `first` to `end` as `tidelog.broker.records.columns.COLUMNS`.
+
+        `import_from_c`: `pyarrow.RecordBatch._import_from_c`. Raises `MemoryError`.
+        """
+
+def read(batches: list[memoryview], bodies: list[bytes | memoryview | None], most_bytes: int) -> Notes | None:
+    """Note the records of batches. None for 2 GiB and more. Raises `MemoryError`.
+
+    `bodies`: what the records of a batch were unpacked to, None for one that is not packed. Those are checked first, as
+    `is_good` does, where `most_bytes` is not negative.
     """
 
 def batches(

@@ -235,7 +235,12 @@ def crc32c(data, bint by_tables=False):
 cdef struct Batch:
     Cursor body
     int64_t first_ms
-    int64_t count  # of its records; 0: it is left out
+    int64_t count  # of its records; 0: it is left out, -1: it is not good
+    # Before its first record: of all that are read.
+    int64_t row
+    int64_t header
+    int64_t keys  # bytes
+    int64_t values
 
 
 cdef struct Row:
@@ -282,15 +287,20 @@ cdef struct Reading:
     int64_t header
     int64_t room  # of `headers`
     bint no_memory
-    # Of all rows: the least and last time but for those without one, and the largest key, value and headers together.
+    # Of all rows: bytes of keys and of values, the least and last time but for those without one, how many lack a time
+    # and a key, and the largest key, value and headers together.
+    int64_t keys
+    int64_t values
     int64_t earliest_ms
     int64_t latest_ms
+    int64_t timeless
+    int64_t keyless
     int64_t most_bytes
 
 
 cdef bint _read_record(Reading *to, Cursor *body, int64_t expected, int64_t first_ms) noexcept nogil:
     """A record; whether it is one, and nothing about it is strange."""
-    cdef int64_t number = 0, ms = 0, size
+    cdef int64_t number = 0, ms = 0, size, key_size, value_size
     if not _number(body, &number) or number < 0 or number > body.end - body.at:
         return False
     cdef Cursor record = Cursor(body.at, body.at + number)
@@ -308,7 +318,8 @@ cdef bint _read_record(Reading *to, Cursor *body, int64_t expected, int64_t firs
         return False
     if not _number(&record, &number) or number < 0 or number > (record.end - record.at) // LEAST_HEADER:
         return False
-    size = (row.key_size if row.key_size > 0 else 0) + (row.value_size if row.value_size > 0 else 0)
+    key_size, value_size = max(row.key_size, 0), max(row.value_size, 0)
+    size = key_size + value_size
     row.headers = <int32_t>number
     if number:
         if not _read_headers(to, &record, number, &size):
@@ -317,10 +328,15 @@ cdef bint _read_record(Reading *to, Cursor *body, int64_t expected, int64_t firs
         return False
     to.times[to.row] = ms
     to.row += 1
+    to.keys += key_size
+    to.values += value_size
+    to.keyless += row.key_size < 0
     to.most_bytes = max(to.most_bytes, size)
     if ms != NO_TIMESTAMP:
         to.earliest_ms = min(to.earliest_ms, ms)
         to.latest_ms = max(to.latest_ms, ms)
+    else:
+        to.timeless += 1
     return True
 
 
@@ -346,21 +362,30 @@ cdef bint _read_headers(Reading *to, Cursor *record, int64_t count, int64_t *siz
     return True
 
 
-cdef void _read_all(Reading *to) noexcept nogil:
-    """The records of all batches. One that is strange has none."""
+cdef void _read_all(Reading *to, const Py_buffer *wholes, int64_t most_bytes) noexcept nogil:
+    """The records of all batches. One that is strange has none.
+
+    `wholes`: what is to be checked before, as `is_good` does; of the others `buf` is NULL.
+    """
     cdef Py_ssize_t index
-    cdef int64_t expected, row, header
+    cdef int64_t expected
     cdef Batch *batch
     for index in range(to.count):
         batch = to.batches + index
-        row, header = to.row, to.header
+        batch.row, batch.header, batch.keys, batch.values = to.row, to.header, to.keys, to.values
+        if wholes != NULL and wholes[index].buf != NULL:
+            if not _is_good(<const uint8_t *>wholes[index].buf, wholes[index].len, most_bytes):
+                batch.count = -1
+                continue
         for expected in range(batch.count):
             if not _read_record(to, &batch.body, expected, batch.first_ms):
                 batch.body.at = NULL
                 break
         if batch.body.at != batch.body.end:
-            to.row, to.header = row, header
+            to.row, to.header, to.keys, to.values = batch.row, batch.header, batch.keys, batch.values
             batch.count = 0
+    batch = to.batches + to.count
+    batch.row, batch.header, batch.keys, batch.values = to.row, to.header, to.keys, to.values
 
 
 cdef Table *_table_of(Reading *reading) noexcept nogil:
@@ -449,7 +474,11 @@ cdef bint _texts(Node *node, const char *texts, const char *sizes, size_t step, 
 
 cdef bint _times(Node *node, Reading *reading) noexcept nogil:
     cdef int64_t n, nulls = 0
-    node.buffers[1] = reading.times
+    cdef int64_t *times = <int64_t *>malloc((reading.row + 1) * sizeof(int64_t))
+    node.buffers[1] = times
+    if times == NULL:
+        return False
+    memcpy(times, reading.times, reading.row * sizeof(int64_t))
     for n in range(reading.row):
         nulls += reading.times[n] == NO_TIMESTAMP
     node.array.length, node.array.null_count, node.array.n_buffers = reading.row, nulls, 2
@@ -460,7 +489,6 @@ cdef bint _times(Node *node, Reading *reading) noexcept nogil:
         if valid != NULL:
             for n in range(reading.row):
                 valid[n >> 3] |= (reading.times[n] != NO_TIMESTAMP) << (n & 7)
-    reading.times = NULL  # it is the column's now
     return not nulls or valid != NULL
 
 
@@ -499,33 +527,141 @@ cdef void _release(ArrowArray *array) noexcept nogil:
     array.release = NULL
 
 
-def columns(list batches, list bodies, import_from_c, schema):
-    cdef Py_ssize_t count = len(batches), index, held = 0, bytes_ = 0
-    cdef int64_t rows = 0
+cdef class Notes:
+    # What was read, and the memory that it is in.
     cdef Reading reading
-    cdef Table *table = NULL
-    cdef ArrowArray array
+    cdef Py_buffer *views
+    cdef Py_ssize_t held
+    cdef readonly list counts
+
+    def __cinit__(self):
+        memset(&self.reading, 0, sizeof(Reading))
+        self.views, self.held = NULL, 0
+
+    def __dealloc__(self):
+        cdef Py_ssize_t index
+        for index in range(self.held):
+            PyBuffer_Release(&self.views[index])
+        free(self.views)
+        free(self.reading.batches)
+        free(self.reading.rows)
+        free(self.reading.times)
+        free(self.reading.headers)
+
+    @property
+    def records(self):
+        return self.reading.row
+
+    @property
+    def earliest_ms(self):
+        return self.reading.earliest_ms
+
+    @property
+    def latest_ms(self):
+        return self.reading.latest_ms
+
+    @property
+    def most_bytes(self):
+        return self.reading.most_bytes
+
+    @property
+    def has_headers(self):
+        return self.reading.header > 0
+
+    @property
+    def timeless(self):
+        return self.reading.timeless
+
+    @property
+    def keyless(self):
+        return self.reading.keyless
+
+    def part(self, Py_ssize_t first, Py_ssize_t end):
+        cdef const Batch *begins
+        cdef const Batch *ends
+        cdef const Row *row
+        self._within(first, end)
+        begins, ends = self.reading.batches + first, self.reading.batches + end
+        row = self.reading.rows + begins.row
+        return (
+            <uintptr_t>&row.key, <uintptr_t>&row.key_size, <uintptr_t>&row.value, <uintptr_t>&row.value_size, sizeof(Row),
+            <uintptr_t>(self.reading.times + begins.row), ends.row - begins.row, ends.keys - begins.keys,
+            ends.values - begins.values,
+        )
+
+    def keys(self, Py_ssize_t first, Py_ssize_t end, int64_t most):
+        cdef const Row *row
+        cdef int64_t n
+        self._within(first, end)
+        keys = []
+        for n in range(self.reading.batches[first].row, min(self.reading.batches[end].row, self.reading.batches[first].row + most)):
+            row = self.reading.rows + n
+            keys.append(None if row.key_size < 0 else PyBytes_FromStringAndSize(<const char *>row.key, row.key_size))
+        return keys
+
+    def columns(self, import_from_c, schema, Py_ssize_t first, Py_ssize_t end):
+        cdef Reading part = self.reading
+        cdef Table *table
+        cdef ArrowArray array
+        cdef PyThreadState *state
+        self._within(first, end)
+        part.rows += part.batches[first].row
+        part.times += part.batches[first].row
+        part.headers += part.batches[first].header
+        part.row = part.batches[end].row - part.batches[first].row
+        part.header = part.batches[end].header - part.batches[first].header
+        state = PyEval_SaveThread() if part.keys + part.values >= SHORT_BYTES else NULL
+        table = _table_of(&part)
+        if state != NULL:
+            PyEval_RestoreThread(state)
+        if table == NULL:
+            raise MemoryError
+        memset(&array, 0, sizeof(ArrowArray))
+        array.length, array.n_buffers, array.n_children = part.row, 1, 4
+        array.buffers, array.children = &table.no_buffers[0], &table.columns[0]
+        array.release, array.private_data = _release, table
+        try:
+            return import_from_c(<uintptr_t>&array, schema)
+        finally:
+            if array.release != NULL:  # not imported
+                array.release(&array)
+
+    cdef int _within(self, Py_ssize_t first, Py_ssize_t end) except -1:
+        if not 0 <= first <= end <= self.reading.count:
+            raise IndexError(f"there are no batches {first} to {end}")
+        return 0
+
+
+def read(list batches, list bodies, int64_t most_bytes):
+    cdef Py_ssize_t count = len(batches), index
+    cdef int64_t rows = 0, bytes_ = 0
+    cdef Notes notes = Notes.__new__(Notes)
+    cdef Reading *reading = &notes.reading
     cdef PyThreadState *state
-    cdef Py_buffer *views = <Py_buffer *>calloc(2 * count + 1, sizeof(Py_buffer))
+    cdef const Py_buffer *whole
+    cdef Py_buffer *wholes = NULL
+    notes.views = <Py_buffer *>calloc(2 * count + 1, sizeof(Py_buffer))
     reading.batches = <Batch *>calloc(count + 1, sizeof(Batch))
     reading.count = count
-    reading.rows, reading.times, reading.headers = NULL, NULL, NULL
-    reading.row = reading.header = reading.room = 0
-    reading.no_memory = False
-    reading.earliest_ms, reading.latest_ms, reading.most_bytes = (<uint64_t>1 << 63) - 1, -1, 0
+    reading.earliest_ms, reading.latest_ms = (<uint64_t>1 << 63) - 1, -1
     try:
-        if views == NULL or reading.batches == NULL:
+        if most_bytes >= 0:
+            wholes = <Py_buffer *>calloc(count + 1, sizeof(Py_buffer))
+        if notes.views == NULL or reading.batches == NULL or (most_bytes >= 0 and wholes == NULL):
             raise MemoryError
         for index in range(count):
-            PyObject_GetBuffer(batches[index], &views[held], PyBUF_SIMPLE)
-            held += 1
+            PyObject_GetBuffer(batches[index], &notes.views[notes.held], PyBUF_SIMPLE)
+            whole = &notes.views[notes.held]
+            notes.held += 1
             body = bodies[index]
             if body is not None:
-                PyObject_GetBuffer(body, &views[held], PyBUF_SIMPLE)
-                held += 1
-                _prepare(&reading.batches[index], &views[held - 2], &views[held - 1])
+                PyObject_GetBuffer(body, &notes.views[notes.held], PyBUF_SIMPLE)
+                notes.held += 1
+                _prepare(&reading.batches[index], whole, whole + 1)
             else:
-                _prepare(&reading.batches[index], &views[held - 1], NULL)
+                _prepare(&reading.batches[index], whole, NULL)
+                if most_bytes >= 0:
+                    wholes[index].buf, wholes[index].len = whole.buf, whole.len
             if reading.batches[index].count:
                 rows += reading.batches[index].count
                 bytes_ += reading.batches[index].body.end - reading.batches[index].body.at
@@ -537,35 +673,20 @@ def columns(list batches, list bodies, import_from_c, schema):
         reading.headers = <Header *>malloc(sizeof(Header))
         reading.room = 1
         if reading.rows != NULL and reading.times != NULL and reading.headers != NULL:
-            _read_all(&reading)
-            if not reading.no_memory:
-                table = _table_of(&reading)
+            _read_all(reading, wholes, most_bytes)
+        else:
+            reading.no_memory = True
         if state != NULL:
             PyEval_RestoreThread(state)
-        if table == NULL:
+        if reading.no_memory:
             raise MemoryError
-        counts = [reading.batches[index].count for index in range(count)]
+        notes.counts = [reading.batches[index].count for index in range(count)]
+        return notes
     finally:
-        for index in range(held):
-            PyBuffer_Release(&views[index])
-        free(views)
-        free(reading.batches)
-        free(reading.rows)
-        free(reading.times)
-        free(reading.headers)
-    memset(&array, 0, sizeof(ArrowArray))
-    array.length, array.n_buffers, array.n_children = reading.row, 1, 4
-    array.buffers, array.children = &table.no_buffers[0], &table.columns[0]
-    array.release, array.private_data = _release, table
-    try:
-        read = import_from_c(<uintptr_t>&array, schema)
-    finally:
-        if array.release != NULL:  # not imported
-            array.release(&array)
-    return read, counts, reading.earliest_ms, reading.latest_ms, reading.most_bytes
+        free(wholes)
 
 
-cdef void _prepare(Batch *batch, Py_buffer *whole, Py_buffer *body) noexcept:
+cdef void _prepare(Batch *batch, const Py_buffer *whole, const Py_buffer *body) noexcept:
     """Where a batch's records are; of one that claims more than there can be, or of another kind, none are read."""
     cdef const uint8_t *at = <const uint8_t *>whole.buf
     batch.count = 0

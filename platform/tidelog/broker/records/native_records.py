@@ -39,6 +39,27 @@ class NativeRecords:
         columns = decoding.done()
         return columns if rules is None or decoding.keeps(rules) else ruled(columns, rules)
 
+    def noted(self, batches: Sequence[bytes | memoryview], rules: RecordRules, most_bytes: int) -> "NativeNotes | None":
+        """See `RecordCodec.noted`."""
+        decoding = _NativeDecoding(len(batches), self._shared_bytes)
+        views = [memoryview(batch) for batch in batches]
+        bodies: list[bytes | memoryview | None] = []
+        for batch in views:
+            body = None
+            if batch[_ATTRIBUTES_AT] & CODEC_BITS:
+                if not native.is_good(batch, most_bytes):
+                    return None
+                try:
+                    body = decoding.unpacked(batch)
+                except (CorruptBatchError, InvalidRecordError):
+                    return None
+            bodies.append(body)
+        notes = native.read(views, bodies, most_bytes)
+        if notes is None or min(notes.counts, default=0) <= 0:
+            return None
+        decoding.keep_facts(notes)
+        return NativeNotes(notes) if decoding.keeps(rules) else None
+
     def batches(
         self, records: pa.RecordBatch, leader_epoch: int, codec: int, most_bytes: int
     ) -> Sequence[EncodedBatch]:
@@ -53,6 +74,24 @@ class NativeRecords:
     def rows(self) -> "NativeRows":
         """See `RecordCodec.rows`."""
         return NativeRows()
+
+
+class NativeNotes:
+    """The port `BatchNotes`."""
+
+    def __init__(self, notes: native.Notes) -> None:
+        self._notes = notes
+        self.counts: Sequence[int] = notes.counts
+        self.records, self.timeless, self.keyless = notes.records, notes.timeless, notes.keyless
+        self.earliest_ms, self.latest_ms = notes.earliest_ms, notes.latest_ms
+        self.has_headers = notes.has_headers
+        self.part = notes.part
+        self.keys = notes.keys
+
+    def table(self, first: int, end: int) -> pa.Table:
+        """See `Notes.table`."""
+        part = self._notes.columns(pa.RecordBatch._import_from_c, COLUMNS, first, end)
+        return pa.Table.from_batches([part])
 
 
 class NativeRows:
@@ -106,7 +145,7 @@ class _NativeDecoding(Decoding):
         body = None
         if batch[_ATTRIBUTES_AT] & CODEC_BITS:
             try:
-                body = self._unpacked(header_of(batch), batch[HEADER.size :])
+                body = self.unpacked(batch)
             except (CorruptBatchError, InvalidRecordError) as e:
                 self._refuse(index, e)
                 return
@@ -116,6 +155,17 @@ class _NativeDecoding(Decoding):
         self._bytes += len(batch if body is None else body)
         if self._bytes >= _BYTES_TOGETHER:
             self._read_together()
+
+    def unpacked(self, batch: memoryview) -> bytes | memoryview:
+        """The records of a batch, unpacked. Raises `CorruptBatchError`, `InvalidRecordError`."""
+        return self._unpacked(header_of(batch), batch[HEADER.size :])
+
+    def keep_facts(self, notes: native.Notes) -> None:
+        """Keep what notes say of all their records."""
+        self._earliest_ms = min(self._earliest_ms, notes.earliest_ms)
+        self._latest_ms = max(self._latest_ms, notes.latest_ms)
+        self._most_bytes = max(self._most_bytes, notes.most_bytes)
+        self._null_keys += notes.keyless
 
     def keeps(self, rules: RecordRules) -> bool:
         """Whether all records are known to keep the rules."""
@@ -131,15 +181,12 @@ class _NativeDecoding(Decoding):
         if not waiting:
             return
         self._waiting, self._batches, self._bodies, self._bytes = [], [], [], 0
-        read = native.columns(batches, bodies, pa.RecordBatch._import_from_c, COLUMNS)
-        if read is None:
+        notes = native.read(batches, bodies, -1)
+        if notes is None:
             part, counts = None, [0] * len(waiting)
         else:
-            part, counts, earliest_ms, latest_ms, most_bytes = read
-            self._earliest_ms = min(self._earliest_ms, earliest_ms)
-            self._latest_ms = max(self._latest_ms, latest_ms)
-            self._most_bytes = max(self._most_bytes, most_bytes)
-            self._null_keys += part.column(0).null_count
+            part, counts = notes.columns(pa.RecordBatch._import_from_c, COLUMNS, 0, len(batches)), notes.counts
+            self.keep_facts(notes)
         row = start = 0
         for place, count in enumerate(counts):
             if count:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -16,7 +17,6 @@ import pyarrow as pa
 from tidelog.log.appends.committer import ShareCommitter
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
-    DeliveryTimeoutError,
     OutOfOrderSequenceError,
     ProducerFencedError,
     RequestForgottenError,
@@ -34,6 +34,7 @@ from tidelog.log.group_commit.requests import (
     Bools,
     Outcomes,
     ProduceRequests,
+    late,
     refused_units,
     rows_by_partition,
     together,
@@ -42,6 +43,7 @@ from tidelog.log.records.checks import to_records
 from tidelog.log.rules.appends import AppendAnswer, CommitOutcome, StagedShare, committed
 from tidelog.log.rules.sequences import ProducerBatch, Sequences
 from tidelog.log.rules.topics import require_partition, require_topic
+from tidelog.log.segments.noted import NotedRecords
 from tidelog.log.segments.staging import Stager
 from tidelog.log.topic import Topic
 
@@ -271,11 +273,7 @@ class PendingEntry:
             staged.share = staged.share.repeated()
         elif isinstance(answer.error, RequestForgottenError) or (staged.elsewhere and answer.is_stale_for_now):
             # The other process may commit these segments at any time: their records must not be staged once more.
-            raise DeliveryTimeoutError(
-                "Whether these records were committed is not known: the store, or the process that they were handed"
-                " over to, gave no answer. They may be there. Read the topic to see.",
-                maybe_persisted=True,
-            ) from answer.error
+            raise late(in_doubt=True) from answer.error
         elif answer.settles(staged.share):
             self._drop()
             self._staged = None
@@ -296,13 +294,16 @@ class PendingEntry:
         topic = engine.topic()
         now_ms = max(topic.now_ms(), at_least_ms)
         self._refuse_unknown_partitions(topic)
-        topic.grow_for(requests.table)
         metadata, config = topic.known.metadata, topic.config()
-        records, rows = self._checked(topic, now_ms)
-        if not records.num_rows:
-            return
-        chosen = requests.choose(topic.known.partitions, rows)
-        records, rows, chosen = self._judge_sequences(topic, records, rows, chosen, ahead=ahead)
+        notes, rows, chosen = self._plain_notes(topic, now_ms, ahead=ahead), None, requests.partitions
+        if notes is None or chosen is None:
+            topic.grow_for(requests.table)
+            metadata, config = topic.known.metadata, topic.config()
+            records, rows = self._checked(topic, now_ms)
+            if not records.num_rows:
+                return
+            chosen = requests.choose(topic.known.partitions, rows)
+            records, rows, chosen = self._judge_sequences(topic, records, rows, chosen, ahead=ahead)
         self.outcomes.rows, self.outcomes.chosen = rows, chosen
         self.outcomes.append_ms = now_ms if config.timestamp_type == LOG_APPEND_TIME else None
         if engine.stage_in is not None:
@@ -313,13 +314,29 @@ class PendingEntry:
         elif len(chosen):
             stager = topic.stager(requests.compression, requests.compression_level, engine.helpers)
             try:
-                stager.add(records, chosen, is_all=True)
+                if notes is None:
+                    stager.add(records, chosen, is_all=True)
+                else:
+                    stager.add_noted(notes, partial(self._as_records, topic, now_ms))
                 segments = tuple(stager.finish())
                 digest = engine.committer(topic).digest(metadata)
             except BaseException:
                 stager.abort()
                 raise
             self._staged = _Staged(StagedShare(segments, digest, self._batches, requests.acks), stager)
+
+    def _plain_notes(self, topic: Topic, now_ms: int, *, ahead: bool) -> NotedRecords | None:
+        """The records where they are noted, and all can be staged as they are; the door judges their sequences."""
+        engine, requests = self._engine, self._requests
+        all_new = not requests.batches or ahead or (not engine.judges_first and requests.batches_can_be)
+        if not all_new or self._left < len(self._open) or engine.stage_in is not None or topic.typing() is not None:
+            return None
+        self._batches = list(requests.batches.values())
+        return requests.plain_notes(topic.config(), now_ms)
+
+    def _as_records(self, topic: Topic, now_ms: int, table: pa.Table) -> pa.Table:
+        judged = self._requests.sizes_judged
+        return to_records(table, topic.name, topic.config(), now_ms, sizes_judged=judged, typing=topic.typing())
 
     def _refuse_unknown_partitions(self, topic: Topic) -> None:
         given, requests = self._requests.partitions, self._requests
@@ -338,12 +355,7 @@ class PendingEntry:
 
     def _checked(self, topic: Topic, now_ms: int) -> tuple[pa.Table, I64 | None]:
         """The records of the units that pass the topic's rules, and which rows those are; None for all."""
-        config, units, typing = topic.config(), self._requests.units, topic.typing()
-
-        def checked(part: pa.Table) -> pa.Table:
-            judged = self._requests.sizes_judged
-            return to_records(part, topic.name, config, now_ms, sizes_judged=judged, typing=typing)
-
+        units, checked = self._requests.units, partial(self._as_records, topic, now_ms)
         while not self.is_done:
             rows = self._open_rows()
             table = self._requests.table if rows is None else self._requests.table.take(pa.array(rows))
@@ -445,15 +457,8 @@ class PendingEntry:
         now_s = self._engine.clock.elapsed_s()
         if self.is_done or now_s < self._first_deadline_s():
             return
-        late = self._open & (self._requests.deadlines_s <= now_s)
-        if self.in_doubt:
-            text = (
-                "Whether these records were committed is not known: the store gave no answer in their time. They may be"
-                " there. Read the topic to see."
-            )
-        else:
-            text = "These records could not be committed in their time, and are not there. Send them again."
-        self._fail(late, DeliveryTimeoutError(text, maybe_persisted=self.in_doubt))
+        over = self._open & (self._requests.deadlines_s <= now_s)
+        self._fail(over, late(in_doubt=self.in_doubt))
 
     def _fail_unit(self, unit: int, error: BaseException) -> None:
         self.outcomes.errors[unit] = error

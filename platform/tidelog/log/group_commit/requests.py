@@ -12,16 +12,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.log.base.errors import (
+    DeliveryTimeoutError,
     InvalidRecordError,
     InvalidTimestampError,
     InvalidValueError,
     RecordTooLargeError,
     TidelogError,
 )
+from tidelog.log.config.topics_and_lakes import TopicConfig
+from tidelog.log.delta.schema import CREATE_TIME
 from tidelog.log.group_commit.producer_sequences import Numbering
+from tidelog.log.records.checks import times_within
 from tidelog.log.records.partitioners import Partitioner, assign
 from tidelog.log.rules.appends import Ranges
 from tidelog.log.rules.sequences import ProducerBatch, can_be
+from tidelog.log.segments.noted import NotedRecords
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +46,8 @@ _REFUSALS = (InvalidRecordError, InvalidTimestampError, RecordTooLargeError)
 class ProduceRequests:
     """Records for one topic, of one request or of many.
 
-    `table`: columns as `Topic.append` takes them, keys of type binary, without `partition`; at least one row.
+    `records`: a table with columns as `Topic.append` takes them, keys of type binary, without `partition`; at least one
+    row. Or records that are noted, of units and partitions that rise.
     `partitions`: one for each row, `NO_PARTITION` where `partitioner` chooses it by `turn`; None where it chooses all.
     `deadlines_s`: until when each unit may be tried, seconds on the elapsed clock. A unit is what is taken or refused
     as a whole: a request's rows of one partition, a row, or a whole table. `units`: the unit of each row, from 0 on and
@@ -52,7 +58,7 @@ class ProduceRequests:
     `sizes_judged`: whether `max.message.bytes` was judged before, by the batches that came.
     """
 
-    table: pa.Table
+    records: pa.Table | NotedRecords
     deadlines_s: F64
     partitions: I32 | None = None
     units: I64 | None = None
@@ -65,6 +71,18 @@ class ProduceRequests:
     compression_level: int | None = None
     chosen_ahead: tuple[int, Future[I32]] | None = None
     sizes_judged: bool = False
+
+    @property
+    def table(self) -> pa.Table:
+        """The records as a table."""
+        return self.records.table if isinstance(self.records, NotedRecords) else self.records
+
+    def plain_notes(self, config: TopicConfig, now_ms: int) -> NotedRecords | None:
+        """The records where they are noted, and all keep the rules of a plain topic of this configuration."""
+        if not isinstance(self.records, NotedRecords) or config.timestamp_type != CREATE_TIME:
+            return None
+        with_keys = "compact" in config.cleanup_policy
+        return self.records if self.records.are_plain(*times_within(config, now_ms), with_keys=with_keys) else None
 
     @property
     def batches_can_be(self) -> bool:
@@ -100,7 +118,7 @@ class ProduceRequests:
 
     def require_consistent(self) -> None:
         """Refuse requests whose rows, partitions, units and sequences don't fit together: `InvalidRecordError`."""
-        rows, units = self.table.num_rows, self.units
+        rows, units = self.records.num_rows, self.units
         fit = rows and (self.partitions is None or len(self.partitions) == rows)
         if units is None:
             fit = fit and len(self.deadlines_s) == 1
@@ -204,6 +222,18 @@ class Outcomes:
                 own[slice(None) if len(self.ranges) == 1 else self.chosen == partition] = np.arange(first, end)
             offsets[slice(None) if self.rows is None else self.rows] = own
         return offsets
+
+
+def late(*, in_doubt: bool) -> DeliveryTimeoutError:
+    """The error of records whose time is up."""
+    if in_doubt:
+        text = (
+            "Whether these records were committed is not known: the store, or the process that they were handed over"
+            " to, gave no answer in their time. They may be there. Read the topic to see."
+        )
+    else:
+        text = "These records could not be committed in their time, and are not there. Send them again."
+    return DeliveryTimeoutError(text, maybe_persisted=in_doubt)
 
 
 def rows_by_partition(partitions: I32) -> dict[int, int]:

@@ -259,6 +259,12 @@ def _micros_of_any(column: pa.ChunkedArray, topic: str) -> pa.ChunkedArray:
     )
 
 
+def times_within(config: TopicConfig, now_ms: int) -> tuple[int, int]:
+    """The earliest and the latest timestamp that a topic with CreateTime takes at a time, ms since the epoch."""
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    return max(earliest, 0), min(now_ms + config.message_timestamp_after_max_ms, _LAST_MS)
+
+
 def _check_times(micros: Sequence[npt.NDArray[np.int64]], topic: str, config: TopicConfig, now_ms: int) -> None:
     """Kafka's `message.timestamp.before.max.ms` and `message.timestamp.after.max.ms` (CreateTime only)."""
     if not micros:

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Sequence
 
 SOURCE: str
-"""The SHA-256 of the source that this was built from, in hex."""
+"""The SHA-256 of the sources that this was built from, in hex."""
+
+def crc32(data: bytes | memoryview, by_tables: bool = False) -> int:
+    """As `zlib.crc32`, several times as fast; `by_tables`: as on a processor without carry-less products."""
 
 def segment(
-    exports: Sequence[Callable[[int], None]],
+    parts: Sequence[Callable[[int], None] | tuple[int, ...]],
     names: tuple[bytes, ...],
     head: bytes,
     tail: bytes,
@@ -17,8 +20,9 @@ def segment(
 ) -> tuple[bytes, int, int] | None:
     """A whole file, and its records' smallest and largest timestamp (us since the epoch); None for what is not plain.
 
-    `exports`: the methods `_export_to_c` of record batches with key, value, headers, timestamp and timestamp_type, the
-    records in order. Those with headers, or with several types of timestamps, are not plain. `names`, `head`, `tail`:
-    what the footer says of the columns and of the file, see `tiny_footer`; `seal_of`: the seal before it. `codec`: its
-    number in Parquet; `compress`: None for none; columns of less than `least` bytes are not compressed.
+    `parts`: the methods `_export_to_c` of record batches with key, value, headers, timestamp and timestamp_type, or
+    what `tidelog.log.segments.noted.Notes.part` says; the records in order. Those with headers, or with several types
+    of timestamps, are not plain. `names`, `head`, `tail`: what the footer says of the columns and of the file, see
+    `tiny_footer`; `seal_of`: the seal before it. `codec`: its number in Parquet; `compress`: None for none; columns of
+    less than `least` bytes are not compressed.
     """

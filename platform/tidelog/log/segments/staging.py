@@ -4,6 +4,7 @@ Memory stays bounded whatever comes in: rows wait by partition until a row group
 segments go to storage as they are written.
 """
 
+from collections.abc import Callable
 from concurrent.futures import Executor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from tidelog.log.config.topics_and_lakes import Codec, TopicConfig
 from tidelog.log.delta import layout, schema
 from tidelog.log.records import partitioners
 from tidelog.log.records.checks import to_records
+from tidelog.log.segments.noted import NotedPart, NotedRecords
 from tidelog.log.segments.writer import (
     ROW_GROUP_BYTES,
     ROW_GROUP_RECORDS,
@@ -26,6 +28,7 @@ from tidelog.log.segments.writer import (
     SmallSegment,
     Staged,
     row_group_records,
+    write_noted_segment,
     write_small_segment,
 )
 from tidelog.log.storage.orphans import discard
@@ -115,7 +118,7 @@ class Picked:
 
 @dataclass(slots=True)
 class _Waiting:
-    parts: list[Picked] = field(default_factory=list)
+    parts: list[Picked | NotedPart] = field(default_factory=list)
     records: int = 0
     size: int = 0
 
@@ -123,6 +126,12 @@ class _Waiting:
         """All of it."""
         tables = [part.table() for part in self.parts]
         return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+
+    def segment(self, codec: Codec, columns: pa.Schema) -> SmallSegment:
+        """All of it as a segment, of columns where that needs them."""
+        noted = [part for part in self.parts if isinstance(part, NotedPart)]
+        written = write_noted_segment(noted, codec, self.size) if len(noted) == len(self.parts) else None
+        return written or write_small_segment(self.table(), codec, self.size, columns)
 
 
 def stage_records(
@@ -223,16 +232,29 @@ class Stager:
             if self._helpers is None and not is_all and len(parts) > 1:
                 # Each partition's rows are a copy of their own: a part that waits holds the memory of all the others.
                 part = part.copied()
-            waiting = self._waiting.setdefault(partition, _Waiting())
-            waiting.parts.append(part)
-            waiting.records += part.count
-            size = part.size
-            waiting.size += size
-            self.waiting_bytes += size
-            if waiting.records >= ROW_GROUP_RECORDS or waiting.size >= ROW_GROUP_BYTES:
-                self._write(partition)
+            self._add(partition, part)
         while self.waiting_bytes > WAITING_BYTES:
             self.write_largest()
+
+    def add_noted(self, records: NotedRecords, as_records: Callable[[pa.Table], pa.Table]) -> None:
+        """Stage plain records for the partitions that they are of; `as_records`: see `NotedRecords.parts`.
+
+        They are all: nothing comes before them, and nothing but `finish` after them.
+        """
+        for partition, part in records.parts(as_records):
+            self._add(partition, part)
+        while self.waiting_bytes > WAITING_BYTES:
+            self.write_largest()
+
+    def _add(self, partition: int, part: Picked | NotedPart) -> None:
+        waiting = self._waiting.setdefault(partition, _Waiting())
+        waiting.parts.append(part)
+        waiting.records += part.count
+        size = part.size
+        waiting.size += size
+        self.waiting_bytes += size
+        if waiting.records >= ROW_GROUP_RECORDS or waiting.size >= ROW_GROUP_BYTES:
+            self._write(partition)
 
     def finish(self) -> list[Staged]:
         """Close every segment; the result is by partition, and in order within one."""
@@ -285,7 +307,7 @@ class Stager:
             put.result()
 
     def _put(self, path: str, waiting: _Waiting) -> tuple[SmallSegment, int]:
-        written = write_small_segment(waiting.table(), self._target.codec, waiting.size, self._target.columns)
+        written = waiting.segment(self._target.codec, self._target.columns)
         self._storage.put(f"{self._target.folder}/{path}", written.data)
         return written, len(written.data)
 

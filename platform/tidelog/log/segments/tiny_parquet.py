@@ -8,7 +8,7 @@ which all records are alike are kept, by how many records there are.
 import struct
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from tidelog.log.base.parquet_checksums import seal_of
 from tidelog.log.config.topics_and_lakes import Codec
 from tidelog.log.segments import tiny_footer as footer
 from tidelog.log.segments import tiny_pages as pages
+from tidelog.log.segments.noted import NotedPiece
 from tidelog.log.segments.thrift import integer
 
 # A tiny segment has at most this many records, and this many bytes of them.
@@ -29,7 +30,7 @@ MOST_BYTES: Final = 256 * 1024
 _IN_PYTHON: Final = 16_384, 2**20
 # Segments of more are written by row groups.
 _NATIVELY: Final = 2**17, 2**24
-NATIVE, _ = native_module("tidelog.log.segments.native_tiny", "native_tiny.pyx")
+NATIVE, _ = native_module("tidelog.log.segments.native_tiny", "native_tiny.pyx", "crc32.h")
 # Bytes of a page before it is compressed, about.
 _PAGE_BYTES: Final = 256 * 1024
 _KEPT: Final = 4_096
@@ -208,13 +209,25 @@ def written_natively(records: pa.Table, codec: Codec) -> Tiny | None:
         return None
     if tuple(records.column_names) != _NAMES:
         records = records.select(_NAMES)
-    exports = [batch._export_to_c for batch in records.to_batches() if batch.num_rows]
+    return _written_natively([batch._export_to_c for batch in records.to_batches() if batch.num_rows], codec)
+
+
+def _written_natively(parts: Sequence[Any], codec: Codec) -> Tiny | None:
+    """`parts`: as `native_tiny.segment` takes them."""
     compress = None if codec.name == "none" else partial(pages.compressed, codec)
+    assert NATIVE is not None
     written = NATIVE.segment(
-        exports, footer.COLUMNS, footer.HEAD, footer.TAIL, seal_of, pages.CODECS[codec.name], compress,
+        parts, footer.COLUMNS, footer.HEAD, footer.TAIL, seal_of, pages.CODECS[codec.name], compress,
         pages.least_compressed(codec),
     )  # fmt: skip
     return None if written is None else Tiny(*written)
+
+
+def write_noted(pieces: Sequence[NotedPiece], codec: Codec, count: int, size: int) -> Tiny | None:
+    """As `write_if_small` for plain records, `count` of them; None where they must become a table for it."""
+    if NATIVE is None or not _fits(count, size, _NATIVELY):
+        return None
+    return _written_natively([piece.notes.part(piece.first, piece.end) for piece in pieces], codec)
 
 
 def written_in_python(records: pa.Table, codec: Codec) -> Tiny:

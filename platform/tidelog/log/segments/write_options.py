@@ -1,6 +1,6 @@
 """How Parquet writes a segment's columns: codecs, dictionaries, encodings, statistics."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from tidelog.log.config.topics_and_lakes import Codec
 from tidelog.log.delta import schema
+from tidelog.log.segments.noted import NotedPart
 
 # A dictionary of keys is worth making where they repeat: where at most half of the first ones are different.
 _SAMPLED_KEYS = 1_024
@@ -103,3 +104,18 @@ def keys_repeat(records: pa.Table) -> bool:
     if sample.null_count == len(sample):
         return False
     return bool(2 * pc.count_distinct(sample, mode="all").as_py() <= len(sample))
+
+
+def noted_keys_repeat(parts: Sequence[NotedPart], count: int) -> bool:
+    """The same of `count` records in several parts."""
+    if count < _FEWEST_SAMPLED_KEYS or all(_all_keyless(part) for part in parts):
+        return False
+    sample: list[bytes | None] = []
+    for part in parts:
+        sample += part.sampled_keys(_SAMPLED_KEYS - len(sample))
+    distinct = set(sample)
+    return distinct != {None} and 2 * len(distinct) <= len(sample)
+
+
+def _all_keyless(part: NotedPart) -> bool:
+    return all(piece.notes.keyless == piece.notes.records for piece in part.pieces)

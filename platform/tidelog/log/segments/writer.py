@@ -3,6 +3,7 @@
 A writer does not know its offsets: the file holds `position` 0, 1, 2 ..., the log entry gives the base.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,7 +19,8 @@ from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
 from tidelog.log.delta import schema
 from tidelog.log.delta.timestamps import format_utc_ms
 from tidelog.log.segments import tiny_parquet
-from tidelog.log.segments.write_options import keys_repeat, options_of
+from tidelog.log.segments.noted import NotedPart
+from tidelog.log.segments.write_options import keys_repeat, noted_keys_repeat, options_of
 from tidelog.log.typed.placing import widened
 
 # Rows and bytes of a row group: what a reader of a range decodes at least, and a writer holds in memory.
@@ -145,6 +147,11 @@ def timestamp_range_ms(timestamps: pa.ChunkedArray) -> tuple[int, int]:
     return bounds["min"].value // 1000, bounds["max"].value // 1000
 
 
+def _worth(codec: Codec, size: int) -> Codec:
+    """The codec, or none for few bytes that its caller has not asked to compress."""
+    return _PLAIN if isinstance(codec, UnaskedCodec) and size < _WORTH_COMPRESSING_BYTES else codec
+
+
 class SmallSegment(NamedTuple):
     """A segment in memory: its bytes, how many records it has, and their smallest and largest timestamp in ms."""
 
@@ -162,8 +169,7 @@ def write_small_segment(
     `size`: the records' bytes, about, where the caller knows them. `columns` as `SegmentWriter` takes them.
     """
     size = records.nbytes if size is None else size
-    if isinstance(codec, UnaskedCodec) and size < _WORTH_COMPRESSING_BYTES:
-        codec = _PLAIN
+    codec = _worth(codec, size)
     if columns is schema.SEGMENT and not keys_repeat(records):
         tiny = tiny_parquet.write_if_small(records, codec, size)
         if tiny is not None:
@@ -172,3 +178,13 @@ def write_small_segment(
     writer.write(records)
     writer.close()
     return SmallSegment(writer.data, writer.records, writer.min_timestamp_ms, writer.max_timestamp_ms)
+
+
+def write_noted_segment(parts: Sequence[NotedPart], codec: Codec, size: int) -> SmallSegment | None:
+    """As `write_small_segment` for plain records of a plain topic; None where that needs their columns."""
+    count = sum([part.count for part in parts])
+    if noted_keys_repeat(parts, count):
+        return None
+    pieces = [piece for part in parts for piece in part.pieces]
+    tiny = tiny_parquet.write_noted(pieces, _worth(codec, size), count, size)
+    return None if tiny is None else SmallSegment(tiny.data, count, tiny.low_us // 1000, tiny.high_us // 1000)

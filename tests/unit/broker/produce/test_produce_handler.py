@@ -117,13 +117,19 @@ def test_the_largest_message_is_that_of_the_batch_as_it_came(records, spare, cod
 
 def test_what_waits_of_all_requests_is_one_entry_read_at_once(monkeypatch):
     lake, _, _ = lake_with(4)
-    reads, real = [], type(record_codec()).columns
+    reads = []
 
-    def columns(self, batches, rules=None):
-        reads.append(len(batches))
-        return real(self, batches, rules)
+    def counted(real):
+        def read(self, batches, *more):
+            found = real(self, batches, *more)
+            if found is not None:  # noted, or read into columns
+                reads.append(len(batches))
+            return found
 
-    monkeypatch.setattr(type(record_codec()), "columns", columns)
+        return read
+
+    for name in ("noted", "columns"):
+        monkeypatch.setattr(type(record_codec()), name, counted(getattr(type(record_codec()), name)))
 
     async def act(asked):
         await asked.one(batch(b"first"))
@@ -138,14 +144,17 @@ def test_what_waits_of_all_requests_is_one_entry_read_at_once(monkeypatch):
 @pytest.mark.parametrize(("fault", "code"), [(MemoryError, 2), (RuntimeError, 87)])
 def test_a_batch_that_the_reader_fails_at_fails_no_other(fault, code, monkeypatch):
     lake, _, _ = lake_with(2)
-    real = type(record_codec()).columns
 
-    def columns(self, batches, rules=None):
-        if any(b"poison" in bytes(one) for one in batches):
-            raise fault
-        return real(self, batches, rules)
+    def failing(real):
+        def read(self, batches, *more):
+            if any(b"poison" in bytes(one) for one in batches):
+                raise fault
+            return real(self, batches, *more)
 
-    monkeypatch.setattr(type(record_codec()), "columns", columns)
+        return read
+
+    for name in ("noted", "columns"):
+        monkeypatch.setattr(type(record_codec()), name, failing(getattr(type(record_codec()), name)))
     values = [b"poison" if at == 5 else b"%d" % at for at in range(10)]
 
     async def act(asked):

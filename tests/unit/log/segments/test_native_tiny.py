@@ -1,6 +1,7 @@
 """The native writer of small segments: what it writes is what the writer in Python does, byte for byte."""
 
 import io
+import zlib
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ from support.tiny_segments import CODECS, data, micros, records_of
 
 from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
 from tidelog.log.segments import tiny_parquet
-from tidelog.log.segments.tiny_parquet import written_in_python, written_natively
+from tidelog.log.segments.tiny_parquet import NATIVE, written_in_python, written_natively
 from tidelog.log.segments.writer import write_small_segment
 
 NONE = Codec("none", None)
@@ -57,6 +58,15 @@ def test_so_they_are_of_many_records(seed: int) -> None:
         written = written_natively(records, codec)
         assert written is not None
         assert written == written_in_python(records, codec)
+
+
+def test_checksums_are_those_of_zlib() -> None:
+    """By the processor's instruction and by tables, of all lengths around its steps, wherever the bytes begin."""
+    data = np.random.default_rng(5).bytes(70_000)
+    for size in (*range(200), 1_023, 4_096, 65_537):
+        for begin in (0, 1, 7):
+            part = memoryview(data)[begin : begin + size]
+            assert {NATIVE.crc32(part), NATIVE.crc32(part, by_tables=True)} == {zlib.crc32(part)}
 
 
 def test_headers_and_several_types_of_timestamp_are_left_to_python() -> None:
