@@ -1,9 +1,16 @@
-"""What a client sends, cut into frames. Memory grows with what has come, never with what was announced."""
+"""What a client sends, cut into frames. Memory grows with what has come, never with what was announced.
+
+A client whose frames were large before gets as much at once for the next one, up to `TRUSTED_ROOM`, so that it is not
+moved. Room is not filled with zeros first: a frame is handed out when all of it has come.
+"""
 
 import asyncio
 import select
 from collections.abc import Iterable, Iterator
 from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 from tidelog.broker.wire.frames import LENGTH, REQUEST_MAX, size_of
 
@@ -11,6 +18,8 @@ from tidelog.broker.wire.frames import LENGTH, REQUEST_MAX, size_of
 READ_AT_ONCE: Final = 256 * 1024
 # The least room for a frame that did not come at once, unless it is smaller.
 LEAST_ROOM = 64 * 1024
+# The most room at once for a frame of a client that has sent as large ones.
+TRUSTED_ROOM: Final = 2 * 1024 * 1024
 # Room grows to this multiple of what has come, so that a large frame is copied a few times at most.
 _GROWTH = 4
 # What a poll says of a socket whose other end is closed; the first of them is Linux's.
@@ -24,15 +33,16 @@ class FrameReceiver:
     the next one. Those of another loop have their own.
     """
 
-    __slots__ = ("_filled", "_frame", "_most_bytes", "_scratch", "_setting", "_size", "_start")
+    __slots__ = ("_filled", "_frame", "_most_bytes", "_scratch", "_setting", "_size", "_start", "_trusted")
 
     def __init__(self, most_bytes: int, scratch: memoryview) -> None:
         self._scratch = scratch
         self.bound(most_bytes)
         self._start = b""  # of a length, which has come in part
         # The frame that has come in part: its size, its bytes so far, and room for more.
-        self._frame: bytearray | None = None
+        self._frame: npt.NDArray[np.uint8] | None = None
         self._size = 0
+        self._trusted = LEAST_ROOM
         self._filled = 0
 
     @property
@@ -54,10 +64,10 @@ class FrameReceiver:
         if frame is None:
             return self._scratch
         if self._filled == len(frame):
-            larger = bytearray(min(self._size, _GROWTH * self._filled))
+            larger = np.empty(min(self._size, _GROWTH * self._filled), np.uint8)
             larger[: self._filled] = frame
             frame = self._frame = larger
-        return memoryview(frame)[self._filled :]
+        return frame.data[self._filled :]
 
     def received(self, count: int) -> Iterable[memoryview]:
         """The frames that are whole, now that `count` bytes have come. Raises `MalformedRequestError`."""
@@ -72,7 +82,8 @@ class FrameReceiver:
         if self._filled < self._size:
             return ()
         self._frame = None
-        return (memoryview(frame).toreadonly(),)  # as the codec demands
+        self._trusted = min(max(self._trusted, self._size), TRUSTED_ROOM)
+        return (frame.data.toreadonly(),)  # as the codec demands
 
     def drop(self) -> None:
         """Drop what has come in part."""
@@ -99,8 +110,8 @@ class FrameReceiver:
     def _begin(self, size: int, data: memoryview) -> None:
         """Keep what has come of a frame of `size` bytes."""
         self._size, self._filled = size, len(data)
-        self._frame = bytearray(min(size, max(LEAST_ROOM, _GROWTH * len(data))))
-        self._frame[: len(data)] = data
+        self._frame = np.empty(min(size, max(self._trusted, _GROWTH * len(data))), np.uint8)
+        self._frame.data[: len(data)] = data
 
 
 def has_gone(transport: asyncio.Transport) -> bool:

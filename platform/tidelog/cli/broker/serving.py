@@ -37,8 +37,10 @@ logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-# M_ARENA_MAX of glibc's malloc.h.
-_ARENA_MAX = -8
+# Of glibc's malloc.h.
+_ARENA_MAX, _MMAP_THRESHOLD, _TRIM_THRESHOLD = -8, -3, -1
+# Blocks up to this size come from what was freed, and so much of that is kept. The first is the most that glibc takes.
+_KEPT_BLOCK_BYTES, _KEPT_BYTES = 32 << 20, 64 << 20
 # For how long a thread may keep the others from running Python: a checkpoint's, or one that reads batches, would else
 # hold up each step of the loop by Python's usual 5 ms.
 _SWITCH_S = 0.0005
@@ -68,9 +70,15 @@ def serve_broker(
 
 
 def _share_freed_memory() -> None:
-    """Have all threads share what each has freed: else glibc keeps it for each, and large batches add up."""
+    """Have all threads share what each has freed: else glibc keeps it for each, and large batches add up.
+
+    Some of it is kept for the next requests, which else pay a page fault for every 4 KiB.
+    """
     with suppress(OSError, AttributeError):  # another C library has no such setting
-        ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_ARENA_MAX, 2)
+        mallopt(_MMAP_THRESHOLD, _KEPT_BLOCK_BYTES)
+        mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 def _allow_many_sockets() -> None:

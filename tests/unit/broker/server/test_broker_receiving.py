@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.broker.server.receiving import LEAST_ROOM, READ_AT_ONCE, FrameReceiver
+from tidelog.broker.server.receiving import LEAST_ROOM, READ_AT_ONCE, TRUSTED_ROOM, FrameReceiver
 from tidelog.broker.wire.errors import MalformedRequestError
 
 MOST = 1 << 20
@@ -73,6 +73,15 @@ def test_memory_grows_with_what_has_come():
         came += count
         assert receiver.room <= max(LEAST_ROOM, 4 * came)
     assert [len(frame) for frame in frames] == [100 << 20]
+
+
+@pytest.mark.parametrize("size", [300_000, TRUSTED_ROOM, TRUSTED_ROOM + 1, 5 * TRUSTED_ROOM])
+def test_a_client_of_large_frames_gets_room_at_once(size):
+    """Its next frame is not moved while it comes, up to a bound."""
+    receiver, data = receiver_of(100 << 20), framed(bytes(size))
+    assert receive(receiver, data, [1_000, *[size] * 9]) == [bytes(size)]
+    receive(receiver, data[:1_000], [1_000])
+    assert receiver.room == min(size, TRUSTED_ROOM)
 
 
 @pytest.mark.parametrize(
