@@ -1,7 +1,7 @@
 """What a connection needs of its broker."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from tidelog.broker.access.throttling import Throttling
 from tidelog.broker.base.calls import Handlers, ShortWay, SingleWay
@@ -13,9 +13,6 @@ from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.connection_lines import ConnectionLines
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.base.clock import Clock
-
-if TYPE_CHECKING:
-    from tidelog.broker.server.connection import ClientConnection
 
 
 class Server(Protocol):
@@ -44,8 +41,8 @@ class Server(Protocol):
     def ended(self, request: Any) -> None:
         """A request of the single way is through; `ended_single` is called soon."""
 
-    def opened(self, connection: "ClientConnection") -> str:
+    def opened(self, connection: Any) -> str:
         """A connection has come; why it is refused, "" when it is not."""
 
-    def closed(self, connection: "ClientConnection") -> None:
+    def closed(self, connection: Any) -> None:
         """It is gone."""

@@ -103,7 +103,7 @@ class Durability:
 
 
 def _synced(locations: list[str], files: int) -> list[int]:
-    """Sync so many files and the folders behind them: 1 for each, 0 where there is none, less: an error's number."""
+    """Sync locations, first `files` files, then folders: 1 for each, 0 where there is none, less: an error's number."""
     if local_drafts.NATIVE is not None:
         done: list[int] = local_drafts.NATIVE.sync([os.fsencode(location) for location in locations], files)
         return done

@@ -24,7 +24,7 @@ def finish(fd: int, location: bytes, folder: bytes) -> tuple[int, int]:
     """
 
 def sync(locations: list[bytes], files: int) -> list[int]:
-    """Sync so many files, and the folders behind them: 1 for each, 0 where there is none, or below 0 an error's number.
+    """Sync locations, first `files` files, then folders: 1 for each, 0 where there is none, below 0 an error's number.
 
     What has a file's name and is none (a pipe, a folder) counts as no file.
     """
