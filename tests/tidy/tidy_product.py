@@ -12,6 +12,8 @@ SMALL_MODULE_LINES = 60
 # Modules below 60 lines that only one module of their own folder imports, and why each is one all the same.
 SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/broker/groups/finding.py": "an API about the cluster, beside those about groups",
+    "platform/tidelog/broker/produce/entry_spans.py": "what traces say of an entry, apart from how it is made",
+    "platform/tidelog/broker/transactions/end_spans.py": "what traces say of a transaction, apart from how it ends",
     "platform/tidelog/cli/console.py": "a command, as the other modules there",
     "platform/tidelog/cli/registry.py": "a command, as the other modules there",
     "platform/tidelog/log/read_on.py": "a rule about time, which topics and tests of what lasts go by",

@@ -48,6 +48,7 @@ from tidelog.operations.metric_families import MetricFamily
 from tidelog.server.base.blocking import Blocking, in_threads
 from tidelog.server.base.listeners import listen
 from tidelog.server.process.lake_metrics import LakeMetrics
+from tidelog.server.telemetry.tracing import Tracing
 
 # Calls that wait for a store or a processor, at once.
 THREADS = 8
@@ -148,13 +149,26 @@ class Broker:
 
     def metrics(self) -> Iterator[MetricFamily]:
         """What it counts, and what its lake has, as of now."""
-        context = self._context
-        yield from broker_metrics(self.meter, self.connections, lambda: context.cluster().controller.id == self.id)
+        yield from self.own_metrics()
         yield from self._lake_metrics.read()
+
+    def own_metrics(self) -> Iterator[MetricFamily]:
+        """What it counts alone, as of now."""
+        return broker_metrics(self.meter, self.connections, lambda: self.is_controller)
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether it does what one broker of all does."""
+        return self._context.cluster().controller.id == self.id
 
     @cached_property
     def _lake_metrics(self) -> LakeMetrics:
         return LakeMetrics(self._context.lake, brokers=self._brokers)
+
+    def trace(self, tracing: Tracing) -> None:
+        """Have requests become traces; those of one batch go the way of all others from now on, which has stages."""
+        self.meter.tracing = tracing
+        self.connections.single = None
 
     async def _look_at_access(self) -> None:
         await self._context.blocking(self._access.look_now)

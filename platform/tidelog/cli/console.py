@@ -41,4 +41,5 @@ def console(
             lake, parse_listener(listener), settings=settings, bounds=own.bounds, access=own.access, tls=own.tls
         ),
         metrics=served.metrics,
+        otlp=served.otlp,
     )

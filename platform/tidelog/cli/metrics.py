@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
+from tidelog.server.options import OtlpAt
 from tidelog.server.process.serving import Ready, Service, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidelog.operations.metric_families import MetricFamily
-    from tidelog.server.process.metrics_listener import Metrics
+    from tidelog.server.telemetry.process_metrics import Metrics
 
 
 def metrics(
@@ -46,12 +48,15 @@ def metrics(
             show_default=False,
         ),
     ] = None,
+    otlp: OtlpAt = None,
 ) -> None:
     """Print a lake's metrics in Prometheus' format, or serve them: topics, groups and their lag, transactions, files.
 
     The names are those of kafka_exporter and kafka-lag-exporter, so that their dashboards show a lake.
     """
     require("broker", "prometheus_client")
+    if otlp is not None and listener is None:
+        raise UsageProblemError("--otlp is for a process that goes on: give --listener, too.")
     # Heavy, and not needed for --help.
     from tidelog.operations.snapshots import SnapshotReader
     from tidelog.server.process.lake_metrics import LakeMetrics
@@ -63,11 +68,13 @@ def metrics(
         if listener is None:
             sys.stdout.write(rendered(read()).decode())
         else:
-            serve(call, lambda: nullcontext(lake), lambda *_: LakeExporter(lake.uri, read), metrics=listener)
+            serve(call, lambda: nullcontext(lake), lambda *_: LakeExporter(lake.uri, read), metrics=listener, otlp=otlp)
 
 
 class LakeExporter(Service):
     """Serves what Prometheus reads of a lake, and nothing else."""
+
+    named = "metrics"
 
     def __init__(self, uri: str, read: "Metrics") -> None:
         self._uri = uri

@@ -52,4 +52,5 @@ def start(
             host_names=served.host_name or (),
         ),
         metrics=served.metrics,
+        otlp=served.otlp,
     )

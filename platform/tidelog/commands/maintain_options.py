@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidelog.commands.failures import UsageProblemError
-from tidelog.server.options import MetricsAt
+from tidelog.server.options import MetricsAt, OtlpAt
 
 
 class MaintenancePart(StrEnum):
@@ -48,6 +48,7 @@ class MaintainOptions:
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False
     every: Annotated[str | None, typer.Option(metavar="INTERVAL", help="Go on, once every 30s, 5m, 1h …")] = None
     metrics: MetricsAt = None
+    otlp: OtlpAt = None
 
     def check(self) -> float | None:
         """Seconds from one run to the next, None for one run.
@@ -66,8 +67,9 @@ class MaintainOptions:
             )
         if self.every is not None and self.now is not None:
             raise UsageProblemError("--now makes time stand still, and --every goes on with it: give one of them.")
-        if self.metrics is not None and self.every is None:
-            raise UsageProblemError("--metrics is for a process that goes on: give --every, too.")
+        for option, given in (("--metrics", self.metrics), ("--otlp", self.otlp)):
+            if given is not None and self.every is None:
+                raise UsageProblemError(f"{option} is for a process that goes on: give --every, too.")
         try:
             every_s = None if self.every is None else parse_interval(self.every)
             re.compile(self.pattern or "")

@@ -73,6 +73,7 @@ def maintain_lake(
             call.open_lake,
             lambda lake, _: MaintenanceRounds(call, RunCounts(lake.clock), every_s, maintaining(lake)),
             metrics=asked.metrics,
+            otlp=asked.otlp,
         )
         return
     with call.open_lake() as lake:
@@ -85,6 +86,7 @@ class MaintenanceRounds(Service):
     """Has a run take place once every `every_s` seconds, whatever fails. A run may be killed anywhere."""
 
     drains = False
+    named = "maintenance"
 
     def __init__(self, call: Session, counts: RunCounts, every_s: float, once: Callable[[], MaintenanceReport]) -> None:
         self._call = call

@@ -1,4 +1,4 @@
-"""Options of commands that stay up: where a process's metrics are, and which clients a server of HTTP lets in."""
+"""Options of commands that stay up: where their metrics are and go, and which clients a server of HTTP lets in."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -11,6 +11,15 @@ MetricsAt = Annotated[
         "--metrics",
         metavar="HOST:PORT",
         help="Serve /metrics for Prometheus, /healthz and /readyz there; port 0 takes a free one.",
+        show_default=False,
+    ),
+]
+OtlpAt = Annotated[
+    str | None,
+    typer.Option(
+        "--otlp",
+        metavar="URL",
+        help="Send metrics and traces to OpenTelemetry's collector there, by OTLP over HTTP: http://HOST:4318.",
         show_default=False,
     ),
 ]
@@ -47,3 +56,4 @@ class HttpServerOptions:
         ),
     ] = False
     metrics: MetricsAt = None
+    otlp: OtlpAt = None

@@ -24,21 +24,27 @@ from tidelog.server.hosts import KnownHosts, OwnHosts
 from tidelog.server.logins import HttpLogins
 from tidelog.server.process.serving import Ready, Service
 from tidelog.server.process.stopping import Stop
+from tidelog.server.telemetry.tracing import Tracing, traceparents
 
 _LOG: Final = logging.getLogger("tidelog.web")
 BACKLOG: Final = 1024
 _REQUEST_ID: Final = b"x-request-id"
+_TRACEPARENT: Final = b"traceparent"
+_SERVER_FAILED: Final = 500
 
 
 class RequestIds:
     """An application whose requests have ids. A client that names a request in `X-Request-Id` finds that in the log.
 
     Other requests are numbered. The answer has the header, too. At level DEBUG each answer is a line of the log.
+    A client that names its trace in `traceparent` finds its request there, where requests are traced.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, clock: Clock) -> None:
         self._app = app
+        self._clock = clock
         self._numbers = count(1)
+        self.tracing: Tracing | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -49,16 +55,34 @@ class RequestIds:
         named = one_word(headers.get(_REQUEST_ID, b"").decode("latin-1")) or str(next(self._numbers))
         host, port = scope.get("client") or ("", 0)
         agent = headers.get(b"user-agent", b"").decode("latin-1").split(" ")[0]
-        REQUEST.set(RequestId(host, port, agent or None, named))
+        span = None
+        if self.tracing is not None:
+            parents = traceparents([headers.get(_TRACEPARENT, b"")])
+            span = self.tracing.begin(scope["method"], self._clock.elapsed_s(), parents)
+        REQUEST.set(RequestId(host, port, agent or None, named, span))
+        status = 0
 
         async def sent(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 message["headers"] = [*message.get("headers", ()), (_REQUEST_ID, named.encode("ascii", "replace"))]
                 path = "/".join(map(one_word, scope["path"].split("/")))
                 _LOG.debug("Answered: method=%s path=%s status=%d", scope["method"], path, message["status"])
             await send(message)
 
-        await self._app(scope, receive, sent)
+        try:
+            await self._app(scope, receive, sent)
+        finally:
+            if span is not None:
+                span.note({
+                    "http.request.method": scope["method"],
+                    "url.path": scope["path"],
+                    "http.response.status_code": status,
+                    "client.address": host,
+                    "user_agent.original": agent,
+                })  # fmt: skip
+                span.end(self._clock.elapsed_s(), "" if 0 < status < _SERVER_FAILED else str(status))
 
 
 class HttpAddressError(TidelogError):
@@ -107,8 +131,9 @@ class HttpServer(Service):
         self.connections = HttpCounts()
         known = KnownHosts((address[0], *host_names)) if tls is None else None
         own = OwnHosts(app, known, named=named, media_type=media_type, authenticates=authenticates)
+        self._requests = RequestIds(own, clock)
         config = uvicorn.Config(
-            RequestIds(own),
+            self._requests,
             interface="asgi3",  # uvicorn takes a method for an older kind
             http=bounded(bounds, self.connections, media_type),
             ws="none",
@@ -133,6 +158,10 @@ class HttpServer(Service):
         self._socket = bound_socket(address, named)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
         self.url = f"{self.scheme}://{shown(self.address)}{path}"
+
+    def trace(self, tracing: Tracing) -> None:
+        """Requests become traces."""
+        self._requests.tracing = tracing
 
     def start(self) -> None:
         """Serve in a thread: there uvicorn leaves signals alone. The socket has taken connections before."""

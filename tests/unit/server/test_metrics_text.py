@@ -10,8 +10,8 @@ from prometheus_client.metrics_core import CounterMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
 from tidelog.operations.metric_families import MetricFamily, counter, gauge, read_rows
-from tidelog.server.process.metrics_listener import family_of
 from tidelog.server.process.metrics_text import rendered
+from tidelog.server.telemetry.process_metrics import family_of
 
 
 def read(text):

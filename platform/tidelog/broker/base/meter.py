@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tidelog.server.telemetry.tracing import Tracing
+
 # Durations are kept in classes that grow by a sixth, from 10 us on: a quantile is off by less than that.
 _SHORTEST_MS = 0.01
 _STEP = 1.1665
@@ -98,6 +100,8 @@ class BrokerMeter:
     def __init__(self) -> None:
         self.requests: dict[str, RequestMeter] = {}
         self._topics: dict[str, TopicMeter] = {}
+        # Where requests become traces; None: nowhere.
+        self.tracing: Tracing | None = None
         self.connections_opened = 0
         self.connections_refused = 0
         self.connections_dropped = 0

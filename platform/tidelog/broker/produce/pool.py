@@ -12,6 +12,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.produce.entry import Appended, Settled, StagingWriter, UnitWriter, UnsettledUnits
+from tidelog.broker.produce.entry_spans import entry_spans
 from tidelog.broker.produce.linger import NextRound, Overlap, due_in_s, small_files
 from tidelog.broker.produce.reading import Chunk
 from tidelog.broker.produce.request import ProducedBatch
@@ -171,6 +172,9 @@ class TopicPool:
         now_s = self._context.clock.elapsed_s()
         (self._overlap.wrote if entry.begun is None else self._overlap.committed)(now_s - began_s)
         self._next_round.answered(len(everything), self._units, now_s - began_s, now_s)
+        if self._context.meter.tracing is not None:
+            done = "commit" if self._staging is not None else "stage"
+            entry_spans(f"{done} {self.followed.name}", settled, began_s, now_s)
         self._settle(settled)
 
     async def _overlapped(self, entry: _Entry, units: int) -> Settled:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from tidelog.broker.access.throttling import ThrottledRequest
 from tidelog.broker.base.calls import Call, Encoded, Peer
 from tidelog.broker.base.meter import RequestMeter
 from tidelog.broker.server.answering import Answering, Pieces
@@ -25,7 +24,7 @@ from tidelog.broker.wire.errors import (
     MalformedRequestError,
     UnsupportedVersionError,
 )
-from tidelog.broker.wire.frames import LOGIN_MAX, Header, header_of
+from tidelog.broker.wire.frames import LOGIN_MAX, header_of
 from tidelog.broker.wire.messages import decode
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.base.request_ids import REQUEST
@@ -333,19 +332,20 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _begin(self, waiting: Received) -> None:
         waiting.began_s = self._server.clock.elapsed_s()
         header = waiting.header
-        throttled = None
         if self._login is None or self._login.is_done:
-            throttled = self._server.throttling.request(
+            waiting.throttled = self._server.throttling.request(
                 header.key, header.version, self.peer, header.client_id, waiting.size
             )
-        waiting.throttled = throttled
+        throttled = waiting.throttled
         if throttled is not None:
             self._mute(throttled.until_s)
+        if (tracing := self._server.meter.tracing) is not None:
+            waiting.trace(tracing, self.peer)
         frame, waiting.frame, waiting.has_begun = waiting.frame, memoryview(b""), True
         if throttled is None and not self._tasks and self._begin_shortly(waiting, frame):
             return
         self._tasks += 1
-        waiting.task = self._loop.create_task(self._answer(header, frame, waiting.came_s, throttled))
+        waiting.task = self._loop.create_task(self._answer(waiting, frame))
 
         def ended(task: "asyncio.Task[Pieces]") -> None:
             self._tasks -= 1
@@ -363,7 +363,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if short is None or not header.is_offered or (self._login is not None and not self._login.is_valid):
             return False
         call = Call(header.key, header.version, header.client_id, frame[header.end :], self.peer, waiting.came_s)
-        token = REQUEST.set(request_id(self.peer, header))
+        token = REQUEST.set(request_id(self.peer, header, waiting.span))
         try:
             waiting.reply = short.begin(call, partial(self._loop.call_soon, self._ended_shortly, waiting))
         except Exception as e:
@@ -426,7 +426,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _ended(self, waiting: Received) -> None:
         """A request is through."""
-        waiting.is_done, waiting.ended_s = True, self._server.clock.elapsed_s()
+        waiting.end(self._server.clock.elapsed_s(), is_gone=self._transport is None)
         self._through(waiting)
 
     def _through(self, waiting: Any) -> None:
@@ -441,10 +441,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         if error is not None and not isinstance(error, ClosedConnectionError | asyncio.CancelledError):
             log_failure(self.peer, waiting.header, error)
 
-    async def _answer(
-        self, header: Header, frame: memoryview, came_s: float, throttled: ThrottledRequest | None
-    ) -> Pieces:
-        REQUEST.set(request_id(self.peer, header))
+    async def _answer(self, waiting: Received, frame: memoryview) -> Pieces:
+        header = waiting.header
+        REQUEST.set(request_id(self.peer, header, waiting.span))
         handler = self._server.handlers.get(header.key)
         if self._login is not None:
             handler = self._login.handler(header.key, handler)
@@ -454,7 +453,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             raise MalformedRequestError(f"{header.key.name} is not offered")
         payload = frame[header.end :]
         del frame  # its memory is free as soon as the handler needs it no more
-        answering = Answering(self._server.large, header, self.peer, came_s, throttled)
+        answering = Answering(self._server.large, header, self.peer, waiting.came_s, waiting.throttled)
         errors = self._server.meter.api(header.key.name).errors
         if header.raw or not header.is_offered:
             return await answering.answer(handler, payload, errors)

@@ -10,6 +10,7 @@ from tidelog.access.quotas import Quota
 from tidelog.broker.access.throttling import Throttling
 from tidelog.broker.base.meter import BrokerMeter, RequestMeter, TopicMeter
 from tidelog.broker.server.connections import Connections
+from tidelog.broker.wire.apis import title_of
 from tidelog.broker.wire.errors import error_name
 from tidelog.operations.metric_families import Labels, MetricFamily, MetricRow, counter, gauge, read_rows
 
@@ -47,7 +48,7 @@ def broker_metrics(
 ) -> Iterator[MetricFamily]:
     """All of them, as of now; nothing is computed before."""
     requests, topics = sorted(meter.requests.copy().items()), sorted(meter.topics().items())
-    apis = [("".join(word.capitalize() for word in api.split("_")), counted) for api, counted in requests]
+    apis = [(title_of(api), counted) for api, counted in requests]
     yield from read_rows(_REQUESTS, apis)
     yield from read_rows(_TOPICS, topics)
     yield from read_rows(_SERVER, _Server(meter, connections, is_controller()))

@@ -8,15 +8,16 @@ from tidelog.broker.access.throttling import ThrottledRequest
 from tidelog.broker.base.calls import Peer, Reply
 from tidelog.broker.base.meter import NOT_OFFERED, RequestMeter
 from tidelog.broker.server.answering import Pieces
-from tidelog.broker.wire.apis import ApiKey
+from tidelog.broker.wire.apis import ApiKey, title_of
 from tidelog.broker.wire.frames import Header, framed
-from tidelog.log.base.request_ids import RequestId
+from tidelog.log.base.request_ids import RequestId, RequestSpan
+from tidelog.server.telemetry.tracing import Tracing, traceparents_of_pieces, traceparents_of_records
 
 logger = logging.getLogger(__name__)
 
 
 class Received:
-    """One request. Times in seconds of the elapsed clock.
+    """One request. Times in seconds of the elapsed clock. `span`: where it is traced.
 
     It has a `task`, or goes the short way: then `reply` gives its answer, once it is through. When it `is_done`, it has
     an `error` or the `pieces` of its answer.
@@ -34,6 +35,7 @@ class Received:
         "pieces",
         "reply",
         "size",
+        "span",
         "task",
         "throttled",
     )
@@ -48,6 +50,7 @@ class Received:
         self.reply: Callable[[], Reply] | None = None
         self.pieces: Pieces = None
         self.error: BaseException | None = None
+        self.span: RequestSpan | None = None
         self.throttled: ThrottledRequest | None = None  # where quotas are set
 
     @property
@@ -59,9 +62,35 @@ class Received:
         """The answer's frame, in pieces; None where the client asked for none."""
         return None if self.pieces is None else framed(self.header, self.pieces)
 
+    def trace(self, tracing: Tracing, peer: Peer) -> None:
+        """Have it traced, where that takes it; a request with records goes on in the trace of theirs."""
+        header = self.header
+        parents = traceparents_of_records(self.frame) if header.key is ApiKey.PRODUCE else ()
+        self.span = span = tracing.begin(title_of(header.key.name), self.came_s, parents)
+        if span is not None:
+            span.note({
+                "messaging.system": "kafka",
+                "messaging.client.id": header.client_id or "",
+                "client.address": peer.host,
+                "client.port": peer.port,
+                "tidelog.api_version": header.version,
+                "tidelog.correlation_id": header.correlation_id,
+                "tidelog.request_bytes": self.size,
+                "tidelog.queued_ms": (self.began_s - self.came_s) * 1000,
+            })  # fmt: skip
+
+    def end(self, now_s: float, *, is_gone: bool) -> None:
+        """It is through, well or by its error. `is_gone`: its client waits for no answer any more."""
+        self.is_done, self.ended_s = True, now_s
+        if self.span is not None and (is_gone or self.error is not None):
+            why = "its client was gone" if self.error is None else type(self.error).__name__
+            self.span.end(now_s, why)
+
     def count(self, meter: RequestMeter, bytes_out: int, now_s: float) -> None:
         """Count it, now that it is answered."""
         header = self.header
+        if self.span is not None:
+            self._end_span(self.span, bytes_out, now_s)
         # Anyone may ask ApiVersions of any version: those that are not offered count as one.
         meter.requests[header.version if header.is_offered else NOT_OFFERED] += 1
         meter.bytes_in += self.size
@@ -70,10 +99,17 @@ class Received:
         meter.handled.add(self.ended_s - self.began_s, now_s)
         meter.total.add(now_s - self.came_s, now_s)
 
+    def _end_span(self, span: RequestSpan, bytes_out: int, now_s: float) -> None:
+        handled_ms = (self.ended_s - self.began_s) * 1000
+        span.note({"tidelog.answer_bytes": bytes_out, "tidelog.handled_ms": handled_ms})
+        if self.header.key is ApiKey.FETCH:
+            span.link(traceparents_of_pieces(self.pieces or ()))
+        span.end(now_s)
 
-def request_id(peer: Peer, header: Header) -> RequestId:
-    """What lines of the log call a request."""
-    return RequestId(peer.host, peer.port, header.client_id, header.correlation_id)
+
+def request_id(peer: Peer, header: Header, span: RequestSpan | None = None) -> RequestId:
+    """What lines of the log call a request. `span`: where it is traced."""
+    return RequestId(peer.host, peer.port, header.client_id, header.correlation_id, span)
 
 
 def log_failure(peer: Peer, header: Header, error: BaseException) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from tidelog.broker.base.context import Context
+from tidelog.broker.transactions.end_spans import EndSpans
 from tidelog.broker.transactions.errors import NotTransactionCoordinatorError
 from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
@@ -94,7 +95,10 @@ class TransactionCoordinator:
         One that has had its time is aborted, whatever its producer asks for, and the producer fenced. Raises as
         `TransactionLog.end`.
         """
-        is_late = partial(self._is_late, self._context.clock.elapsed_s())
+        spans, is_late = (
+            EndSpans(self._context, self.log, producer),
+            partial(self._is_late, self._context.clock.elapsed_s()),
+        )
         for _ in range(_TRIES):
             completed = self._complete.get(producer.transactional_id)
             try:
@@ -109,7 +113,9 @@ class TransactionCoordinator:
                 if one is not None:
                     complete(self._context.lake, self.log, self._groups, one)
                 continue
+            spans.decided(ended)
             self._apply(ended)
+            spans.applied()
             return ended
         raise ConcurrentTransactionsError("The transaction before is not in all its topics yet. Try again.")
 

@@ -72,6 +72,16 @@ class ApiKey(IntEnum):
     HAND_OVER = 32_001
 
 
+@lru_cache(None)
+def title_of(api: str) -> str:
+    """An API's name as Kafka writes it.
+
+    >>> title_of("LIST_OFFSETS")
+    'ListOffsets'
+    """
+    return "".join(word.capitalize() for word in api.split("_"))
+
+
 @dataclass(frozen=True, slots=True)
 class Versions:
     """The versions of an API, first and last. `shown`: the first one that clients get to see."""

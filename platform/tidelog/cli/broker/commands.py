@@ -13,7 +13,8 @@ from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say
 from tidelog.log.base.extras import require
 from tidelog.operations.schemas.modules import REGISTRY_MODULES
-from tidelog.server.options import HostNames, MetricsAt
+from tidelog.server.options import HostNames, MetricsAt, OtlpAt
+from tidelog.server.process.serving import checked_collector
 
 brokers = family("Run, list and describe brokers, through which Kafka's own clients use a lake.")
 
@@ -48,6 +49,7 @@ def start(
         typer.Option("--pin/--no-pin", help="Keep each of N processes on a core of its own, where there are N."),
     ] = True,
     metrics: MetricsAt = None,
+    otlp: OtlpAt = None,
     registry: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve schemas there; with N processes, at N ports.")
     ] = None,
@@ -66,7 +68,7 @@ def start(
     connections, finishes what was asked, and ends with exit code 0.
     """
     address = call.named_lake()
-    _require(registry)
+    _require(registry, otlp)
     # Arrow, the protocol and the log: heavy, and not needed for --help.
     from tidelog.cli.broker.planning import plan_of
     from tidelog.server.base.listeners import parse_listener
@@ -77,6 +79,7 @@ def start(
     plan = plan_of(address, os.environ, at, config, broker_id, rack, metrics_at, call.store)
     plan = replace(
         plan,
+        otlp=otlp,
         registry=registry_at,
         registry_names=tuple(registry_host_name or ()),
         maintain=maintain,
@@ -112,8 +115,10 @@ def _check_ports(plan: BrokerPlan, processes: int) -> None:
         raise UsageProblemError(f"--processes {processes} needs ports up to {highest}, and the last one is 65535.")
 
 
-def _require(registry: str | None) -> None:
+def _require(registry: str | None, otlp: str | None) -> None:
     require("broker", *BROKER_MODULES)
+    if otlp is not None:
+        checked_collector(otlp)
     if registry is not None:
         require("registry", *REGISTRY_MODULES)
 
@@ -127,7 +132,7 @@ def check_config(
 
     It needs no lake and starts nothing. A file with mistakes gets one error that names all of them, and exit code 2.
     """
-    _require(None)
+    _require(None, None)
     from tidelog.cli.broker.views import keys_json, keys_table
     from tidelog.cli.serving.config_file import read_config
     from tidelog.cli.serving.configuration import checked

@@ -32,6 +32,7 @@ from tidelog.server.process.stopping import Stop
 
 if TYPE_CHECKING:
     from tidelog.server.serving import HttpServer
+    from tidelog.server.telemetry.tracing import Tracing
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ def serve_broker(
         lambda: Lake(plan.lake, options=plan.store),
         lambda lake, lines: BrokerService(plan, settings, lake, lines, alone=alone),
         metrics=plan.metrics and shown(plan.metrics),
+        otlp=plan.otlp,
         say=say,
         stop=stop,
         broker="-",
@@ -128,6 +130,8 @@ class BrokerService(Service):
     Raises `TlsError`, and what giving the lake the keys of the plan's file raises.
     """
 
+    named = "broker"
+
     def __init__(
         self, plan: BrokerPlan, settings: BrokerSettings, lake: Lake, lines: LimitedLines, *, alone: bool
     ) -> None:
@@ -136,6 +140,7 @@ class BrokerService(Service):
         self._lake = lake
         self._lines = lines
         self._registry: HttpServer | None = None
+        self._tracing: Tracing | None = None
         self._kept: list[KeptProcess] = [maintenance_of(plan, spawning())] if alone and plan.maintain else []
         taken = take(plan.config, plan.config_path)
         if alone:
@@ -151,11 +156,18 @@ class BrokerService(Service):
     async def _new_broker(self) -> Broker:
         return Broker(self._lake, self._settings)
 
+    def trace(self, tracing: "Tracing") -> None:
+        """Requests to the broker become traces, and those to its registry."""
+        self._tracing = tracing
+        self._broker.trace(tracing)
+
     def start(self) -> None:
         """Have clients connect."""
         self._loop.run(self._broker.start())
         if self._plan.registry is not None:
             self._registry = self._new_registry(self._plan.registry)
+            if self._tracing is not None:
+                self._registry.trace(self._tracing)
             self._registry.start()
         self._lines.fields["broker"] = str(self._broker.id)
         # What is there now stays: a collection of garbage need not look at it again and again.
@@ -205,6 +217,11 @@ class BrokerService(Service):
     def metrics(self) -> Iterable[MetricFamily]:
         """The broker's, its lake's and its registry's."""
         return chain(self._broker.metrics(), () if self._registry is None else self._registry.metrics())
+
+    def sent_metrics(self) -> Iterable[MetricFamily]:
+        """The same, of which the lake's are the controller's to send: all brokers have them."""
+        own = self._broker.metrics() if self._broker.is_controller else self._broker.own_metrics()
+        return chain(own, () if self._registry is None else self._registry.metrics())
 
     def why_not_ready(self) -> str | None:
         """Why clients should not be sent to the broker now."""

@@ -10,7 +10,7 @@ from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, table
 from tidelog.log.base.extras import require
-from tidelog.server.options import HostNames, MetricsAt
+from tidelog.server.options import HostNames, MetricsAt, OtlpAt
 from tidelog.server.process.serving import serve
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def start(
     ] = None,
     host_name: HostNames = None,
     metrics: MetricsAt = None,
+    otlp: OtlpAt = None,
 ) -> None:
     """Run a worker until SIGTERM or Ctrl-C. Workers of one lake and group.id share its connectors and tasks.
 
@@ -69,7 +70,7 @@ def start(
         lines.hide = lambda text: own.hide(server.worker.shared.providers.secrets.hidden(text))
         return server
 
-    serve(call, partial(call.open_lake, create=True), opened, metrics=metrics)
+    serve(call, partial(call.open_lake, create=True), opened, metrics=metrics, otlp=otlp)
 
 
 @command(connectors, "plugins", example="tidelog connect plugins")

@@ -14,6 +14,7 @@ from tidelog.commands.mirror_options import TwoLakes, topic_pattern
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, duration, number, print_json, say, size, table
 from tidelog.log.base.extras import require
+from tidelog.server.options import OtlpAt
 from tidelog.server.process.stopping import Stop
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def start(
         ),
     ] = False,
     metrics: MirrorMetricsAt = None,
+    otlp: OtlpAt = None,
 ) -> None:
     """Ship a lake's entries and files to another place, where offsets, groups and transactions are the same.
 
@@ -55,10 +57,10 @@ def start(
     """
     if kafka_servers(lakes.source) is not None:
         require_none({"--discard-diverged": discard_diverged, "--from-option": lakes.from_option})
-        copy_from_kafka(call, lakes, kafka, topic_pattern(topics), once, bytes_per_s(limit), metrics)
+        copy_from_kafka(call, lakes, kafka, topic_pattern(topics), once, bytes_per_s(limit), metrics, otlp)
         return
     kafka.require_none()
-    _follow(call, lakes, topics, once, limit, discard_diverged, metrics)
+    _follow(call, lakes, topics, once, limit, discard_diverged, metrics, otlp)
 
 
 def _follow(
@@ -69,6 +71,7 @@ def _follow(
     limit: str | None,
     discard_diverged: bool,
     metrics: str | None,
+    otlp: str | None,
 ) -> None:
     """Have a lake follow another one until stopped, or ship what is there now."""
     from tidelog.cli.mirror.shipping import ship
@@ -88,7 +91,7 @@ def _follow(
                     pass
 
             sentence = "" if call.as_json else f"{follower.uri} follows {source.uri}"
-            stop = ship(call, follower, mirror, sentence, metrics, ship_once if once else None)
+            stop = ship(call, follower, mirror, sentence, metrics, otlp, ship_once if once else None)
             status, cut = mirror.status(ended=True), mirror.discarded
     if once and call.as_json:
         print_json(described(status, status.now_ms) | {"discarded": [one.to_json() for one in cut]})
@@ -218,6 +221,7 @@ def copy_from_kafka(
     once: bool,
     bytes_per_s: float | None,
     metrics: str | None,
+    otlp: str | None,
 ) -> None:
     """Copy until stopped, or what is there now. Raises `typer.Exit` when something is not copied."""
     require("kafka", "confluent_kafka")
@@ -232,7 +236,7 @@ def copy_from_kafka(
         sentence = "" if once else f"{lake.uri} copies {source.address}"
         try:
             copy_once = (lambda stop: mirror.run_once(stop.within)) if once else None
-            stop = ship(call, lake, mirror, sentence, metrics, copy_once)
+            stop = ship(call, lake, mirror, sentence, metrics, otlp, copy_once)
         finally:
             source.close()
     _report(call, mirror, once)

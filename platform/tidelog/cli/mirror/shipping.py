@@ -25,6 +25,7 @@ def ship(
     mirror: "Mirror | KafkaMirror",
     sentence: str,
     metrics: str | None,
+    otlp: str | None,
     once: Callable[[Stop], None] | None,
 ) -> Stop:
     """Run a mirror until it is stopped, or what ships `once`; how it was asked to stop. `sentence`: "" for none."""
@@ -35,11 +36,15 @@ def ship(
 
     shipping = Shipping(mirror, follower, sentence, once, tells_metrics=not call.as_json)
     log = once is None
-    return serve(call, lambda: nullcontext(follower), lambda *_: shipping, metrics=metrics, log=log, say=speak)
+    return serve(
+        call, lambda: nullcontext(follower), lambda *_: shipping, metrics=metrics, otlp=otlp, log=log, say=speak
+    )
 
 
 class Shipping(Service):
     """A mirror, or what ships `once` in place of its rounds without an end."""
+
+    named = "mirror"
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ class BrokerPlan:
     `listeners`: {name: (host, port)}; `advertised`: of those of which clients are sent elsewhere; `metrics` and
     `registry`: (host, port); `registry_names`: hosts by which clients may call it. `core`: where its process stays;
     None: on any. `config`: what the file at `config_path` has, and `store`: options of the lake's store; both may be
-    secret.
+    secret. `otlp`: the URL of a collector.
     """
 
     lake: str
@@ -46,6 +46,7 @@ class BrokerPlan:
     debug: bool = False
     log_format: LogFormat | None = None
     log_level: LogLevel | None = None
+    otlp: str | None = None
 
     def highest_port(self, processes: int) -> int:
         """The highest port that this number of processes needs."""

@@ -25,6 +25,7 @@ from tidelog.server.logins import HttpAccess, HttpLogins
 from tidelog.server.process.stopping import Stop
 from tidelog.server.requests import JSON
 from tidelog.server.serving import HttpServer
+from tidelog.server.telemetry.tracing import Tracing
 
 _STOPS_WITHIN_S: Final = 5
 # New objects between two collections of garbage.
@@ -76,6 +77,11 @@ class ConnectServer(HttpServer):
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application: a worker needs the address that it is served at."""
         await self.app(scope, receive, send)
+
+    def trace(self, tracing: Tracing) -> None:
+        """Requests become traces, and so does what tasks put and write."""
+        super().trace(tracing)
+        self.worker.shared.tracing = tracing
 
     def begin(self, **counts: int) -> None:
         """Run connectors."""

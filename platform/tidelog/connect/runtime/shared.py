@@ -10,6 +10,7 @@ from tidelog.log.lake import Lake
 from tidelog.operations.connector_configs import ConfigState
 from tidelog.operations.connector_statuses import RunState, RunStatus, StatusState, status_key, topic_record
 from tidelog.operations.connectors import Connectors, workers_topic
+from tidelog.server.telemetry.tracing import Tracing
 
 
 class WorkerShared:
@@ -26,6 +27,7 @@ class WorkerShared:
         self.offsets = workers_topic(lake, settings.offset_topic, settings.offset_partitions, OffsetState)
         self.connectors = Connectors(self.configs, self.statuses)
         self.generation = 0
+        self.tracing: Tracing | None = None  # where what tasks do becomes traces
         self._tracking = threading.Lock()
         self._tracked: set[tuple[str, str]] = set()
 

@@ -13,6 +13,7 @@ from tidelog.connect.data.errors import ConnectError, RetriableConnectError
 from tidelog.connect.data.records import Partition, SinkRecord
 from tidelog.connect.runtime.conversion import Conversion, RawRecord
 from tidelog.connect.runtime.task_figures import RetryNotes, TaskFigure
+from tidelog.connect.runtime.task_spans import NO_SPANS, TaskSpans
 from tidelog.connect.runtime.tolerance import ErrorStage, RecordFailedError, ToleranceOperator
 from tidelog.connect.spi.sinks import SinkTask
 
@@ -34,7 +35,7 @@ class DeadLetters(Protocol):
 class SinkLoop:
     """One started sink task with its consumer. `step` is called over and over by one thread.
 
-    `notes`: is notified of puts that fail and are made again.
+    `notes`: is notified of puts that fail and are made again. `spans`: where puts become traces.
     """
 
     def __init__(
@@ -50,7 +51,9 @@ class SinkLoop:
         commit_interval_s: float,
         seen_topic: Callable[[str], None] = lambda _: None,
         notes: RetryNotes | None = None,
+        spans: TaskSpans = NO_SPANS,
     ) -> None:
+        self._spans = spans
         self._task = task
         self._consumer = consumer
         self._conversion = conversion
@@ -152,7 +155,8 @@ class SinkLoop:
         """Put records; those that are to be put again later hold back everything behind them."""
         after = {(raw.topic, raw.partition or 0): raw.offset + 1 for raw in map(raw_of, messages)}
         try:
-            self._task.put(records)
+            with self._spans.batch("put", self._raws.values(), len(records)):
+                self._task.put(records)
         except RetriableConnectError as error:
             self._note(error)
             self._held = records
@@ -169,7 +173,8 @@ class SinkLoop:
             return
         records, after = [one for one in self._held or [] if one.original in self.assignment], self._held_offsets
         try:
-            self._task.put(records)
+            with self._spans.batch("put", self._raws.values(), len(records)):
+                self._task.put(records)
         except RetriableConnectError as error:
             self._note(error)
             return

@@ -9,6 +9,7 @@ from tidelog.connect.runtime.conversion import Conversion, RawRecord
 from tidelog.connect.runtime.offsets import canonical, offset_record
 from tidelog.connect.runtime.source_writers import SourceWriter, WriteBatch
 from tidelog.connect.runtime.task_figures import RetryNotes, TaskFigure
+from tidelog.connect.runtime.task_spans import NO_SPANS, TaskSpans
 from tidelog.connect.runtime.tolerance import RecordFailedError, ToleranceOperator, is_retriable
 from tidelog.connect.spi.sources import SourceTask
 from tidelog.log.base.backoff import Backoff
@@ -21,7 +22,8 @@ class SourceLoop:
     """One started source task. `step` is called over and over by one thread.
 
     `interval_s`: None commits each poll's records; else those of an interval together. `prepare_topic`: called for each
-    topic before its first record. `notes`: is notified of polls that fail and are made again.
+    topic before its first record. `notes`: is notified of polls that fail and are made again. `spans`: where writes
+    become traces.
     """
 
     def __init__(
@@ -37,7 +39,9 @@ class SourceLoop:
         now_s: Callable[[], float],
         interval_s: float | None = None,
         notes: RetryNotes | None = None,
+        spans: TaskSpans = NO_SPANS,
     ) -> None:
+        self._spans = spans
         self._connector = connector
         self._task = task
         self._conversion = conversion
@@ -92,7 +96,8 @@ class SourceLoop:
             if topic not in self._topics:
                 self._prepare(topic)
                 self._topics.add(topic)
-        placed = iter(self._written(raws, offsets))
+        with self._spans.batch("write", raws, len(raws)):
+            placed = iter(self._written(raws, offsets))
         pending, self._pending = self._pending, []
         for record, raw in pending:
             self._task.commit_record(record, None if raw is None else next(placed))

@@ -21,6 +21,7 @@ from tidelog.connect.runtime.source_writers import (
     ensure_source_topic,
 )
 from tidelog.connect.runtime.task_figures import RetryNotes, TaskFigures
+from tidelog.connect.runtime.task_spans import TaskSpans
 from tidelog.connect.runtime.tolerance import ToleranceOperator, TolerancePolicy
 from tidelog.connect.spi.applications import ApplicationPhase, ApplicationTask
 from tidelog.connect.spi.connectors import Connector, SinkConnector, SourceConnector
@@ -74,6 +75,9 @@ class TaskRun(UnitRun):
         self.figures = operator.figures
         conversion = Conversion(self.config, self.shared.lake, operator, self.shared.settings.properties)
         return parsed, operator, conversion
+
+    def _spans(self) -> TaskSpans:
+        return TaskSpans(self.shared.tracing, self.named, self.shared.lake.clock.elapsed_s)
 
     def _show(self, state: RunState, trace: str | None = None, retries: int = 0) -> None:
         if (state, trace, retries) != self._shown:
@@ -131,6 +135,7 @@ class SourceTaskRun(TaskRun):
             self.connector, task, conversion, writer, operator, prepare_topic=prepare, wait=self.wait,
             now_s=self.shared.lake.clock.elapsed_s,
             interval_s=parsed["transaction.boundary.interval.ms"] / 1000 if interval else None, notes=self._notes,
+            spans=self._spans(),
         )  # fmt: skip
         try:
             task.start(self.configs, self)
@@ -174,6 +179,7 @@ class SinkTaskRun(TaskRun):
         self._loop = loop = SinkLoop(
             task, consumer, conversion, operator, letters, wait=self.wait, now_s=self.shared.lake.clock.elapsed_s,
             commit_interval_s=settings.flush_interval_s, seen_topic=self._track, notes=self._notes,
+            spans=self._spans(),
         )  # fmt: skip
         try:
             task.start(self.configs, self)

@@ -10,7 +10,7 @@ def require(extra: str, *modules: str) -> None:
 
     Raises `MissingPackageError`, which is an `ImportError` too, with what to install.
     """
-    missing = [module for module in modules if find_spec(module) is None]
+    missing = [module for module in modules if not _is_there(module)]
     if missing:
         told = "is" if len(missing) == 1 else "are"
         raise MissingPackageError(
@@ -18,3 +18,10 @@ def require(extra: str, *modules: str) -> None:
             f" extra '{extra}'. Install tidelog again with it: pip install 'tidelog[{extra}]', or pip install"
             f" 'WHEEL[{extra}]', where WHEEL is a wheel's path, or make setup in a clone."
         )
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of what it is in
+        return False

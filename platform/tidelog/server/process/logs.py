@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TextIO
 import orjson
 
 from tidelog.log.base.clock import Clock, SystemClock
-from tidelog.log.base.request_ids import REQUEST
+from tidelog.log.base.request_ids import REQUEST, RequestId
 
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -75,6 +75,8 @@ def _told(record: logging.LogRecord, fields: dict[str, str]) -> Iterator[tuple[s
     request = getattr(record, "request", None) or REQUEST.get()
     if request is not None:
         yield "request", str(request)
+        if isinstance(request, RequestId) and request.span is not None:
+            yield "trace", request.span.trace_id
 
 
 @dataclass(slots=True)

@@ -5,7 +5,6 @@ Requests to a store a minute are `rate(tidelog_store_requests_total[5m]) * 60`.
 
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
 from threading import Thread
 from types import TracebackType
 from typing import Final, Self
@@ -13,21 +12,18 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import orjson
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import ThreadingWSGIServer
-from prometheus_client.metrics_core import Metric
 
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
 from tidelog.log.storage.requests import RequestCounts, Requests
-from tidelog.operations.metric_families import Labels, MetricFamily, MetricRow, counter, read_rows
+from tidelog.operations.metric_families import MetricFamily, MetricRow, counter, read_rows
 from tidelog.server.base.listeners import Address
 from tidelog.server.process.metrics_text import CONTENT_TYPE, rendered
+from tidelog.server.telemetry.process_metrics import Metrics, ProcessMetrics
 
-# What a process counts, as of now.
-Metrics = Callable[[], Iterable[MetricFamily]]
 # Why a process can't do its work now; None while it can.
 Problem = Callable[[], str | None]
 # What is not well with the work of a process that serves all the same, in words.
@@ -53,10 +49,7 @@ class MetricsListener:
         problem: Problem = lambda: None,
         troubles: Troubles = tuple,
     ) -> None:
-        self._registry = registry = CollectorRegistry()
-        for own in (ProcessCollector, PlatformCollector, GCCollector):
-            own(registry=registry)
-        self._metrics = metrics
+        self._metrics = ProcessMetrics(*metrics)
         self._problem = problem
         self._troubles = troubles
         host, port = address
@@ -83,8 +76,7 @@ class MetricsListener:
         path = request["PATH_INFO"] or "/"
         if path in _METRICS:
             start("200 OK", [("Content-Type", CONTENT_TYPE)])
-            own = map(family_of, self._registry.collect())
-            return [rendered(chain(own, *(metrics() for metrics in self._metrics)))]
+            return [rendered(self._metrics.read())]
         if path in _LIVES:
             found = self._found_troubles()
             return _said(start, "200 OK", {"status": "degraded", "troubles": found} if found else {"status": "ok"})
@@ -106,12 +98,6 @@ class MetricsListener:
             return self._problem()
         except TidelogError as e:
             return str(e)
-
-
-def family_of(metric: Metric) -> MetricFamily:
-    """A metric of prometheus_client, which is a gauge or a counter."""
-    samples: list[tuple[Labels, float]] = [(sample.labels, sample.value) for sample in metric.samples]
-    return MetricFamily(metric.name, metric.documentation, metric.type == "counter", samples)
 
 
 def _said(start: StartResponse, status: str, body: Mapping[str, str | list[str]]) -> list[bytes]:

@@ -1,5 +1,6 @@
 """A process that stays up: its lake, its log, its metrics and health, what it says once it serves, and its end."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -10,11 +11,16 @@ import orjson
 from tidelog.log.base.extras import require
 from tidelog.server.process.logs import LimitedLines, LogFormat, LogLevel, lines_to_stderr, logging_lines
 from tidelog.server.process.stopping import Stop
+from tidelog.server.telemetry.settings import telemetry_settings
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake
     from tidelog.operations.metric_families import MetricFamily
-    from tidelog.server.process.metrics_listener import Metrics, Problem, Troubles
+    from tidelog.server.process.metrics_listener import Problem, Troubles
+    from tidelog.server.telemetry.process_metrics import Metrics
+    from tidelog.server.telemetry.sending import Telemetry
+    from tidelog.server.telemetry.settings import TelemetrySettings
+    from tidelog.server.telemetry.tracing import Tracing
 
 
 class Speech(Protocol):
@@ -43,10 +49,15 @@ class Ready(NamedTuple):
 class Service:
     """What a process does until it is asked to stop. A face has what it needs of this, and `serve` runs it.
 
-    `drains`: what began is finished once a signal comes; else a signal ends the process at once.
+    `drains`: what began is finished once a signal comes; else a signal ends the process at once. `named`: what the
+    process is.
     """
 
     drains: ClassVar[bool] = True
+    named: str = "process"
+
+    def trace(self, tracing: "Tracing") -> None:
+        """Have what it does become traces there, from now on; called before `start`."""
 
     def start(self) -> None:
         """Begin. Raises what is in the way of that."""
@@ -66,6 +77,10 @@ class Service:
         """What it counts, as of now."""
         return ()
 
+    def sent_metrics(self) -> "Iterable[MetricFamily]":
+        """Of what it counts, what it sends to a collector: what is the same in all processes of a lake, one sends."""
+        return self.metrics()
+
     def why_not_ready(self) -> str | None:
         """Why it can't do its work now, besides a store that does not answer; None while it can."""
         return None
@@ -81,6 +96,7 @@ def serve(
     opened: Callable[["Lake", LimitedLines], Service],
     *,
     metrics: str | None = None,
+    otlp: str | None = None,
     log: bool = True,
     say: Callable[[Ready], None] | None = None,
     stop: Stop | None = None,
@@ -89,10 +105,12 @@ def serve(
     """Open a lake, run what is `opened` over it until SIGTERM or Ctrl-C, and drain it; how it was asked to stop.
 
     A second signal ends the process at once. `opened` gets the lines of the log, too. `metrics`: HOST:PORT to serve
-    them at, until all is drained. `log`: whether the log goes to stderr in lines, with `fields` in each, or as that of
+    them at, until all is drained. `otlp`: the URL of a collector that metrics and traces are sent to, the last of them
+    once all is drained. `log`: whether the log goes to stderr in lines, with `fields` in each, or as that of
     other commands. `say`: takes what is said once it serves, in place of stdout. `stop`: entered, by which others ask
-    for an end. For the main thread. Raises what opening, starting and running raise.
+    for an end. For the main thread. Raises `TelemetrySettingError`, and what opening, starting and running raise.
     """
+    settings = None if otlp is None else checked_collector(otlp)
     with ExitStack() as ends:
         lines = lines_to_stderr(speech.log_format)
         if log:
@@ -103,10 +121,15 @@ def serve(
             stop = Stop()
             if service.drains:
                 ends.enter_context(stop)
+        telemetry = None if settings is None else ends.enter_context(telemetry_sent(settings, lake, service))
         try:
             service.start()
+            counted: list[Metrics] = [service.metrics]
+            if telemetry is not None:
+                counted.append(telemetry.outcomes.metrics)
+                telemetry.start()
             served = metrics_served(
-                metrics, lake, service.metrics, why_not_ready=service.why_not_ready, troubles=service.troubles
+                metrics, lake, *counted, why_not_ready=service.why_not_ready, troubles=service.troubles
             )
             ready = service.ready(ends.enter_context(served))
             if ready is not None:
@@ -121,6 +144,35 @@ def say_ready(speech: Speech, ready: Ready) -> None:
     """Say on stdout, at once, that clients can connect: in JSON where that is asked for, else by a sentence."""
     sys.stdout.write(f"{orjson.dumps(ready.document).decode() if speech.as_json else ready.text}\n")
     sys.stdout.flush()
+
+
+def checked_collector(otlp: str) -> "TelemetrySettings":
+    """What a process sends to a collector, as its option and the environment say.
+
+    Raises `TelemetrySettingError`, `MissingPackageError`.
+    """
+    require("otel", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+    require("broker", "prometheus_client")
+    return telemetry_settings(otlp, os.environ)
+
+
+@contextmanager
+def telemetry_sent(settings: "TelemetrySettings", lake: "Lake", service: Service) -> "Iterator[Telemetry]":
+    """Meanwhile have what a service does become traces, and, once the telemetry is started, send what it counts."""
+    # Heavy, and only needed where telemetry is asked for.
+    from tidelog.server.process.metrics_listener import store_metrics
+    from tidelog.server.telemetry.sending import Telemetry
+
+    about = {"tidelog.lake": lake.uri}
+    telemetry = Telemetry(
+        settings, service.named, about, lake.clock, lake.ids.fraction, service.sent_metrics,
+        lambda: store_metrics(lake.storage),
+    )  # fmt: skip
+    service.trace(telemetry.tracing)
+    try:
+        yield telemetry
+    finally:
+        telemetry.close()
 
 
 @contextmanager

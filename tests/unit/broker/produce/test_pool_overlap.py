@@ -82,7 +82,7 @@ class World:
             blocking=self._blocking,
             load=lambda _: self.load,
             cache=None,
-            meter=SimpleNamespace(topic=lambda _: counts),
+            meter=SimpleNamespace(topic=lambda _: counts, tracing=None),
         )
         followed: Any = SimpleNamespace(name="t")
         self.pool = TopicPool(context, followed, str(UUID(int=1)), kind(self.budget), linger, lambda: None)
