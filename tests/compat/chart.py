@@ -1,9 +1,8 @@
 """The Helm chart by Helm itself: what it lints, renders and refuses."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 
-from compat.suite import FAILED, PASSED, Outcome
+from compat.suite import Outcome, tried
 from support.charts import CHART, NAMES, helm, kept, rendered, template
 
 SUITE = "chart"
@@ -30,15 +29,7 @@ def outcomes(only: str, *, write: bool) -> Iterator[Outcome]:
     tests: dict[str, Callable[[], None]] = {f"lints {name}": lambda name=name: _lints(name) for name in NAMES}
     tests |= {f"renders {name}": lambda name=name: _renders(name, write=write) for name in NAMES}
     tests |= {f"refuses {what}": lambda row=row: _refuses(*row) for what, row in REFUSED.items()}
-    for test, check in tests.items():
-        if only in test:
-            began = time.monotonic()
-            try:
-                check()
-                state, words = PASSED, ""
-            except AssertionError as error:
-                state, words = FAILED, str(error)
-            yield Outcome(SUITE, test, state, time.monotonic() - began, words)
+    yield from tried(SUITE, tests, only)
 
 
 def _lints(name: str) -> None:

@@ -8,7 +8,6 @@ import gzip
 import json
 import os
 import shutil
-import socket
 import subprocess
 import tarfile
 import time
@@ -17,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from compat.suite import FAILED, PASSED, Outcome, ToolError, built
+from compat.suite import FAILED, PASSED, Outcome, ToolError, built, free_ports
 from support.image_recipe import RECIPE, ROOT, Stage, Step, environment_of, stages, steps_of
 
 SUITE = "images"
@@ -221,7 +220,7 @@ def _broker(root: Path, lake: Path) -> None:
     """Start a broker as the image's user; produce, consume; look at its health and its log; stop it."""
     lake.mkdir()
     os.chown(lake, _USER, _USER)
-    ports = _free_ports(2)
+    ports = free_ports(2)
     line = ["/usr/bin/tini", "-s", "--", "tidelog", "broker", "start", "--log-format", "json", "--no-maintain"]
     line += ["--listener", f"127.0.0.1:{ports[0]}", "--metrics", f"127.0.0.1:{ports[1]}"]
     with _running(boxed(root, *line, share=lake)) as broker:
@@ -278,14 +277,6 @@ def _tries_of_spark(root: Path, work: Path) -> dict[str, Check]:
         assert [topic["topic"] for topic in topics] == ["events"], said
 
     return {"its size": lambda: _size(root), "a job of maintenance, as Spark's driver is started": job}
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 @contextmanager

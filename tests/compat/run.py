@@ -19,10 +19,12 @@ from compat import (  # noqa: E402 - the path comes first
     images,
     kafka_programs,
     kafka_tools,
+    kubernetes,
     librdkafka,
     listing,
     mirror_from_kafka,
     registries,
+    schedules,
 )
 from compat.suite import FAILED, PASSED, Outcome, ToolError  # noqa: E402 - the path comes first
 
@@ -37,6 +39,8 @@ SUITES = (
     librdkafka.SUITE,
     images.SUITE,
     chart.SUITE,
+    kubernetes.SUITE,
+    schedules.SUITE,
 )
 BUILT = ROOT / ".venv/compat"
 # As the clusters of these suites are set up.
@@ -85,6 +89,10 @@ def outcomes(suite: str, only: str, work: Path, *, write: bool) -> Iterator[Outc
             yield from chart.outcomes(only, write=write)
         elif suite == images.SUITE:
             yield from images.outcomes(work, only)
+        elif suite == schedules.SUITE:
+            yield from schedules.outcomes(BUILT, work, only)
+        elif suite == kubernetes.SUITE:
+            yield from kubernetes.outcomes(BUILT, work, only)
         elif suite == registries.SUITE:
             yield from registries.outcomes(work, only)
         elif suite == franz_go.SUITE:

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,19 @@ class Outcome:
 
 class ToolError(Exception):
     """A suite can't be built or run at all; says what to do."""
+
+
+def tried(suite: str, tests: Mapping[str, Callable[[], object]], only: str) -> Iterator[Outcome]:
+    """Try each test with `only` in its name."""
+    for test, check in tests.items():
+        if only not in test:
+            continue
+        began, words, state = time.monotonic(), "", PASSED
+        try:
+            check()
+        except (AssertionError, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+            words, state = f"{type(error).__name__}: {error}"[-3000:], FAILED
+        yield Outcome(suite, test, state, time.monotonic() - began, words)
 
 
 def run(
@@ -62,6 +77,15 @@ def built(command: Sequence[str | Path], log: Path, *, cwd: Path, env: Mapping[s
     if run(command, log, cwd=cwd, env=env):
         words = log.read_text(encoding="utf-8", errors="replace").splitlines()[-30:]
         raise ToolError("\n".join([f"{' '.join(map(str, command))} failed ({log}):", *words]))
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nothing listens at."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
