@@ -21,6 +21,8 @@ from tidelog.retention.rewrites.executors import LocalExecutor, Task
 from tidelog.retention.rewrites.units import rewrite_codec, unit_of
 
 OPERATION = "GIVE UP"
+# A node of a replicated store that has just come back may miss an object for some seconds, which others have.
+LOOKS_AGAIN_AFTER_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +48,18 @@ class GivenUp:
 def give_up(lake: Lake, topic: str, paths: Collection[str], *, execute: bool) -> list[GivenUp]:
     """Give up those of a topic's live segments, by path, that can't be read; one that can be read is left as it is.
 
-    Without `execute` nothing is written. A segment that was rewritten or deleted meanwhile is not `done`. Raises
-    `StorageError` when the store does not say whether a segment is there, and as `rewrite` does.
+    Without `execute` nothing is written. With it, what can't be read in a shared store is looked at twice. A segment
+    that was rewritten or deleted meanwhile is not `done`. Raises `StorageError` when the store does not say whether a
+    segment is there, and as `rewrite` does.
     """
     opened = lake.topic(topic)
     state, config = opened.state(), opened.config()
     typing = typing_of(state.metadata)
     live = [segment for segment in state.all_segments() if segment.path in paths]
     lost = [(segment, why) for segment in live if (why := _why_lost(lake.storage, topic, segment, typing))]
+    if execute and lost and lake.storage.is_shared:
+        lake.clock.sleep(LOOKS_AGAIN_AFTER_S)
+        lost = [(segment, why) for segment, _ in lost if (why := _why_lost(lake.storage, topic, segment, typing))]
     done: set[str] = set()
     if execute and lost:
         units = [unit_of(state, topic, [segment], config, rewrite_codec(config)) for segment, _ in lost]

@@ -38,6 +38,7 @@ FOUND_BY: Final = {
     "keeps_no_sequences": 4,
     "gives_an_unknown_outcome_up_for_lost": 18,
     "stages_a_repeat_again": 47,
+    "trusts_a_listing_of_floors": 28,
     "takes_commits_of_any_generation": 3,
     "hands_out_what_another_still_owns": 21,
     "starts_generations_again_when_a_group_is_empty": 1,

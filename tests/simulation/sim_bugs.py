@@ -228,6 +228,13 @@ def stages_a_repeat_again() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def trusts_a_listing_of_floors() -> Iterator[None]:
+    """A late writer, or reader, goes by the floors alone, and a node that was away lacks the newest one."""
+    with patch.object(Door, "_is_gone", lambda *_: False):
+        yield
+
+
 # The six of the door, and more around it.
 BUGS: dict[str, Planted] = {
     planted.__name__: planted
@@ -248,5 +255,6 @@ BUGS: dict[str, Planted] = {
         keeps_no_sequences,
         gives_an_unknown_outcome_up_for_lost,
         stages_a_repeat_again,
+        trusts_a_listing_of_floors,
     )
 }

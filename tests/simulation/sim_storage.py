@@ -19,7 +19,9 @@ from tidelog.log.storage.port import ObjectInfo
 
 T = TypeVar("T")
 
-LOG = "/_delta_log/"
+LOG, FLOORS = "/_delta_log/", "/_tidelog/floor"
+# What a node misses that was away, and has just come back.
+MISSED_MS = 60_000
 
 
 class Disk(MemoryDisk):
@@ -65,6 +67,7 @@ class Trouble:
     freeze: float = 0.0
     freeze_at_put: float = 0.0  # the same around the put of a log entry or a floor
     paused: float = 0.0  # of freezes, those in which the whole machine is paused, and its clocks stand still
+    stale: float = 0.0  # a node that has just come back answers: it misses what was stored in the last seconds
 
 
 @dataclass(slots=True)
@@ -98,6 +101,12 @@ class SimStorage:
         self._synced = synced
         self._unreachable_until = 0.0
         self._puts_only = False
+        self._nodes = Random(f"nodes {process.name}")  # beside what a seed meant before
+
+    @property
+    def several(self) -> bool:
+        """Whether it is a store of nodes, of which one may miss what others have."""
+        return bool(self._trouble.stale)
 
     @property
     def uri(self) -> str:
@@ -111,6 +120,18 @@ class SimStorage:
 
     def get(self, path: str) -> bytes:
         return self._call("get", path, lambda: self.disk.get(path))
+
+    def get_from_one(self, path: str) -> bytes:
+        """One node's word."""
+        if not self._is_behind():
+            return self.get(path)
+
+        def effect() -> bytes:
+            if self._is_missed(self.disk.head(path)):
+                raise ObjectNotFoundError(f"There is no object {path} at a node that has just come back.")
+            return self.disk.get(path)
+
+        return self._call("get", path, effect)
 
     def head(self, path: str) -> ObjectInfo:
         return self._call("head", path, lambda: self.disk.head(path))
@@ -159,6 +180,8 @@ class SimStorage:
         then = {o.path: o for o in self.disk.list_after(folder, after)}
         both = {o.path: o for o in first} | then
         known = {o.path for o in first} & then.keys()
+        if FLOORS in folder and self._is_behind():  # two nodes' listings may both miss it: one of them was cut off
+            both = {path: info for path, info in both.items() if not self._is_missed(info)}
         return iter([both[p] for p in sorted(both) if p in known or self._rng.random() < 0.5])
 
     def list_folders(self, folder: str) -> list[str]:
@@ -176,6 +199,13 @@ class SimStorage:
         """No call (or no `put_if_absent`) gets an answer for a while; half of them are executed all the same."""
         self._unreachable_until = self._scheduler.now + seconds
         self._puts_only = puts_only
+
+    def _is_behind(self) -> bool:
+        """Whether a node that has just come back answers."""
+        return bool(self._trouble.stale) and self._nodes.random() < self._trouble.stale
+
+    def _is_missed(self, info: ObjectInfo) -> bool:
+        return self.disk._clock.now_ms() - info.modified_ms < MISSED_MS
 
     # --- what may happen -----------------------------------------------------------------------------------
 

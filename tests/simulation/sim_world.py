@@ -65,6 +65,8 @@ class Plan:
         )
         # On one disk all processes share a machine, which is paused as a whole: nothing happens meanwhile.
         trouble.paused = 0.0 if on_disk else rng.choice([0.5, 1.0])
+        if not on_disk:
+            trouble.stale = Random(f"nodes {seed}").choice([0.0, 0.1, 0.4])
         return plan
 
 

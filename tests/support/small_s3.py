@@ -2,8 +2,8 @@
 
 import re
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import formatdate
@@ -22,13 +22,16 @@ class SmallS3:
     `ignores_conditions`: an object that is there is put over. `looks_early`: for objects of these names, whether one is
     there is looked at before any of `at_once` writers stores his, so that all find none. `forgets`: objects of these
     names are taken and not kept. `permits` says whether an action of IAM on a bucket, or on "bucket/key", is allowed.
-    `now` is when all objects were put.
+    `now` is when all objects were put. `misses`: objects of these names are not there for who reads or lists, as at a
+    node that has just come back; a conditional put, which all nodes decide, finds them. `away`: it answers 503.
     """
 
     ignores_conditions: bool = False
     looks_early: re.Pattern[str] | None = None
     at_once: threading.Barrier | None = None
     forgets: re.Pattern[str] | None = None
+    misses: re.Pattern[str] | None = None
+    away: bool = False
     now: Callable[[], datetime] = lambda: datetime(2026, 11, 21, tzinfo=UTC)
     permits: Callable[[str, str], bool] = lambda _action, _resource: True
     objects: dict[str, bytes] = field(default_factory=dict)
@@ -40,6 +43,9 @@ class SmallS3:
     @property
     def options(self) -> dict[str, str]:
         return {"lake.s3.endpoint": self.url, "lake.s3.region": "us-east-1", **KEYS}
+
+    def read(self, path: str) -> bytes | None:
+        return None if self.misses and self.misses.search(path) else self.objects.get(path)
 
     def put(self, path: str, data: bytes, absent: bool) -> bool:
         raced = absent and self.looks_early is not None and self.looks_early.search(path) is not None
@@ -59,7 +65,8 @@ class SmallS3:
     def listing(self, bucket: str, query: dict[str, str]) -> bytes:
         prefix, after = query.get("prefix", ""), query.get("start-after", "")
         with self.lock:
-            keys = sorted(path.removeprefix(f"{bucket}/") for path in self.objects if path.startswith(f"{bucket}/"))
+            seen = [path for path in self.objects if self.read(path) is not None]
+            keys = sorted(path.removeprefix(f"{bucket}/") for path in seen if path.startswith(f"{bucket}/"))
             sizes = {key: len(self.objects[f"{bucket}/{key}"]) for key in keys}
         keys = [key for key in keys if key.startswith(prefix) and key > after]
         folders: set[str] = set()
@@ -105,6 +112,11 @@ class _Handler(BaseHTTPRequestHandler):
     def parse_request(self) -> bool:
         if not super().parse_request():
             return False
+        if self.s3.away:
+            self.s3.seen.append(f"{self.command} {self.path}")
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            self._refuse(503, "ServerNotInitialized")
+            return False
         asked = _action(self.command, self.path)
         if asked is None or self.s3.permits(*asked):
             return True
@@ -133,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         path, query, _ = self._asked()
         if "list-type" in query:
             return self._answer(200, self.s3.listing(path.rstrip("/"), query))
-        data = self.s3.objects.get(path)
+        data = self.s3.read(path)
         if data is None:  # only a role that may list learns that it is not there
             if not self.s3.permits("s3:ListBucket", path[1:].partition("/")[0]):
                 return self._refuse(403, "AccessDenied")
@@ -202,3 +214,19 @@ def _action(method: str, target: str) -> tuple[str, str] | None:
     if method == "DELETE":
         return "s3:AbortMultipartUpload" if "uploadId" in query else "s3:DeleteObject", resource
     return "s3:PutObject" if method in ("PUT", "POST") else "s3:GetObject", resource
+
+
+@contextmanager
+def small_nodes(count: int = 3) -> Iterator[list[SmallS3]]:
+    """Nodes of one store: all have the same objects, and each its own faults."""
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(small_s3()) for _ in range(count)]
+        for node in nodes[1:]:
+            node.objects, node.uploads, node.lock = nodes[0].objects, nodes[0].uploads, nodes[0].lock
+        yield nodes
+
+
+def options_of(nodes: Sequence[SmallS3], **more: str) -> dict[str, str]:
+    """A lake's options that list all nodes; `more`: options of `lake.store`, `_` for `.`."""
+    listed = {"lake.s3.endpoint": ",".join(node.url for node in nodes)}
+    return {**nodes[0].options, **listed, **{f"lake.store.{k.replace('_', '.')}": v for k, v in more.items()}}

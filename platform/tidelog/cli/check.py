@@ -44,20 +44,31 @@ def check(
         str | None,
         typer.Option("--store", metavar="ADDRESS", help="Try whether a lake can be kept there, instead of a lake."),
     ] = None,
+    races: Annotated[
+        int,
+        typer.Option(
+            "--races",
+            min=1,
+            max=1_000_000,
+            metavar="NAMES",
+            help="With --store: how many objects eight writers want at once, through all of the store's nodes.",
+        ),
+    ] = 20,
 ) -> None:
     """Check a lake's invariants: no offset twice, no hole, no lost segment. Runs while others write.
 
     The exit code is 3 when an error is found (with --repair: when one remains). Warnings and notes leave it at 0.
     A lake that does not open can be checked, too. With --store an address is tried, before there is a lake: writing,
-    creating by many at once, listing, deleting, and how long each takes. It leaves nothing behind; the exit code is 3
-    when no lake can be kept there.
+    creating by many at once, listing, deleting, and how long each takes. Of a store whose nodes lake.s3.endpoint lists,
+    writers race through all of them, and each is asked what it has. It leaves nothing behind; the exit code is 3 when
+    no lake can be kept there.
     """
     if tried is not None:
         if topics or deep or repair or execute or give_up:
             raise UsageProblemError(
                 "--store tries an address, not a lake's topics: leave out topics and other options."
             )
-        _try_store(call, tried)
+        _try_store(call, tried, races)
         return
     if execute and not repair:
         raise UsageProblemError("--execute goes with --repair: a check alone changes nothing.")
@@ -125,13 +136,13 @@ def _given_up(call: Session, storage: "Storage", report: "Report", *, deep: bool
         return [one for topic, paths in lost.items() for one in give_up(lake, topic, paths, execute=execute)]
 
 
-def _try_store(call: Session, address: str) -> None:
+def _try_store(call: Session, address: str, races: int) -> None:
     # Arrow and the log take a quarter of a second to load, which a help text need not wait for.
     from tidelog.check.store import check_store
     from tidelog.log.base.clock import SystemClock, SystemIds
     from tidelog.log.storage import open_storage
 
-    report = check_store(open_storage(address, call.store), SystemClock(), SystemIds())
+    report = check_store(open_storage(address, call.store), SystemClock(), SystemIds(), races)
     if call.as_json:
         print_json(report.to_dict())
     else:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tidelog.log.storage.aws_profiles import read_profile
-from tidelog.log.storage.options import connection, store_options
+from tidelog.log.storage.options import connection, endpoints, store_options
 
 # The Hadoop that pyspark has inside, and the AWS SDK that this one's s3a was built with.
 HADOOP_VERSION: Final = "3.5.0"
@@ -42,7 +42,8 @@ def s3a_settings(options: Mapping[str, str], environment: Mapping[str, str]) -> 
     """
     store = connection("s3", store_options(options), environment, lambda name: read_profile(name, environment))
     settings: dict[str, str] = {}
-    endpoint = store.config.get("endpoint", "")
+    # s3a knows one address: of several nodes the first.
+    endpoint = next(iter(endpoints(store.config.get("endpoint", ""))), "")
     if endpoint:
         settings["fs.s3a.endpoint"] = endpoint
         settings["fs.s3a.connection.ssl.enabled"] = str(not endpoint.lower().startswith("http://")).lower()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.cli_calls import cli, refused
 from support.faults import FaultyStorage
-from support.small_s3 import small_s3
+from support.small_s3 import options_of, small_nodes, small_s3
 
 from tidelog.check.store import RACERS, StoreReport, TrialResult, check_store
 from tidelog.log.base.clock import SystemClock, SystemIds
@@ -157,3 +157,35 @@ def test_the_command_tries_no_lake_besides():
     assert "no option 'lake.s3.endpiont'" in refused(
         1, "check", "--store", URI, "--store-option", "lake.s3.endpiont=http://h"
     )
+
+
+def test_a_store_is_raced_for_through_each_of_its_nodes():
+    with small_nodes() as nodes:
+        storage = open_storage(URI, options_of(nodes))
+        trial = check_store(storage, SystemClock(), SystemIds(), races=30).trials[2]
+        assert (trial.verdict, "30 objects" in trial.seen, "through 3 nodes" in trial.seen) == ("holds", True, True)
+        assert all(sum("PUT" in line and "race" in line for line in node.seen) >= 30 for node in nodes)
+        nodes[1].lock, nodes[1].objects = threading.Lock(), {}  # it goes its own way
+        assert "at once believed" in failed(tried(storage))["of many writers that create at once one wins"]
+
+
+def test_a_node_that_misses_what_others_have_is_a_warning():
+    with small_nodes() as nodes:
+        nodes[2].misses = re.compile("/race/")
+        trial = tried(open_storage(URI, options_of(nodes))).trials[2]
+        assert trial.verdict == "warning"
+        assert "20 times a node said that an object was not there" in trial.seen
+
+
+def test_a_node_that_is_away_leaves_calls_open():
+    with small_nodes() as nodes:
+        nodes[2].away = True
+        report = tried(open_storage(URI, options_of(nodes)))
+        assert report.fit
+        assert re.search(r"left \d+ of 160 calls without a clear answer", report.trials[2].seen)
+
+
+def test_races_by_the_command():
+    with small_s3() as s3:
+        options = [part for key, value in s3.options.items() for part in ("--store-option", f"{key}={value}")]
+        assert "7 objects, each wanted by 8" in cli("check", "--store", URI, *options, "--races", "7").stdout

@@ -8,7 +8,7 @@ from tidelog.check.lake import check_lake
 from tidelog.log.base.errors import CorruptSegmentError, StorageUnavailableError
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import Segment
-from tidelog.retention.lost_segments import give_up
+from tidelog.retention.lost_segments import LOOKS_AGAIN_AFTER_S, give_up
 
 
 @pytest.fixture
@@ -49,6 +49,25 @@ def test_what_is_missing_becomes_a_hole(lake: Lake, number: int) -> None:
 def test_a_segment_that_can_be_read_is_not_given_up(lake: Lake) -> None:
     assert give_up(lake, "t", [s.path for s in segments(lake)], execute=True) == []
     assert read_offsets(lake, "t") == ALL
+
+
+def test_in_a_shared_store_a_segment_is_lost_when_it_is_missing_twice(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that has just come back misses for some seconds what others have."""
+    lost = segments(lake)[1]
+    data = lake.storage.get(f"t/{lost.path}")
+    lake.storage.delete(f"t/{lost.path}")
+    monkeypatch.setattr(type(lake.storage), "is_shared", True)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        lake.storage.put(f"t/{lost.path}", data)
+
+    lake.clock.sleep = sleep  # type: ignore[method-assign]
+    assert give_up(lake, "t", [lost.path], execute=True) == []
+    assert (slept, read_offsets(lake, "t")) == ([LOOKS_AGAIN_AFTER_S], ALL)
 
 
 def test_nothing_is_written_unless_it_is_asked_for(lake: Lake) -> None:

@@ -31,7 +31,7 @@ from tidelog.log.door.opening import newest_state
 from tidelog.log.door.reading_ahead import ReadingAhead
 from tidelog.log.door.unanswered import Unanswered
 from tidelog.log.rules.topics import Outcome
-from tidelog.log.storage.port import Storage
+from tidelog.log.storage.port import Storage, asks_two
 from tidelog.log.storage.proving import require_proof
 from tidelog.log.storage.store_time import NEVER, StoreTime
 
@@ -119,21 +119,22 @@ class Door(Generic[S]):
         """A path below the log's folder, as the storage port takes it."""
         return f"{self.folder}/{relative}"
 
-    def _tail(self) -> None:
+    def _tail(self, *, sure: bool = True) -> None:
+        """Follow the log to its head. Without `sure` the head may be that of a node which has missed entries."""
         if not self._opened:
             self._restart()
         self._alone = True
         while True:
             broken = None
             try:
-                self._reading.begin()
+                self._reading.begin(sure=sure)
                 while self._step():
                     self._alone = False
                     self._fairness.saw(self._state.version)
             except CorruptLogError as e:
                 broken = e
             # A floor counts only when it is looked at after the entries: it is published before one is deleted.
-            if (self._is_late() or self._may_be_late(broken)) and self._look_at_floors() > self._head:
+            if (self._is_late() or self._may_be_late(broken)) and self._trimmed_past(self._head):
                 self._restart()
             elif broken is not None:
                 raise broken
@@ -192,6 +193,23 @@ class Door(Generic[S]):
         self._floors_seen = seen
         return self._floor
 
+    def _trimmed_past(self, version: int) -> bool:
+        """Whether a trim may have passed the entry after this one: a floor says so, or this one is gone.
+
+        A trim deletes in order. A node that has just come back may miss the floor in its listing: then a writer would
+        acknowledge what no reader reads, and a reader take its own state for the head. So there are two proofs.
+        """
+        return self._look_at_floors() > version or (self.storage.is_shared and self._is_gone(version))
+
+    def _is_gone(self, version: int) -> bool:
+        if version < 0:
+            return False
+        try:
+            self.storage.head(self.path(layout.entry_path(version)))
+        except ObjectNotFoundError:
+            return True
+        return False
+
     def _restart(self) -> None:
         """Begin from the newest checkpoint that no floor has passed, or from the first entry."""
         state, checkpoint = newest_state(self.storage, self.folder, self._machine, self._look_at_floors)
@@ -234,10 +252,12 @@ class Door(Generic[S]):
             if self._state.version >= 0:  # what is refused leaves no folder behind
                 self._time.keep(self.storage, self.folder)
             ahead = self._may_skip_tailing(request)
+            # One node's word for the head is enough for an entry, whose put proves it.
+            sure = not asks_two(self.storage)
             while True:
                 last_try = self._clock.elapsed_s() > deadline  # one in full, however long we were frozen
                 if not ahead:
-                    self._tail()
+                    self._tail(sure=sure)
                 landed = self._unanswered.outcome(request)
                 if landed is not None:
                     return landed
@@ -250,9 +270,9 @@ class Door(Generic[S]):
                         self._clock.sleep(wait_s)
                         ahead = False
                         continue
-                    outcome = self._decided(decide, ahead)
+                    outcome = self._decided(decide, ahead or not sure)
                     if outcome is None:
-                        ahead = False
+                        ahead, sure = False, True
                         continue
                     if self._permit is not None and (outcome.actions or outcome.files):
                         self._permit()
@@ -284,19 +304,19 @@ class Door(Generic[S]):
         seen_s = self._time.passed_s(self._head_seen)
         return self._alone and seen_s <= _AHEAD_S and request not in self._unanswered
 
-    def _decided(self, decide: Callable[[S], Outcome[R]], ahead: bool) -> Outcome[R] | None:
-        """What `decide` chooses; None when the head must be looked at first.
+    def _decided(self, decide: Callable[[S], Outcome[R]], unproved: bool) -> Outcome[R] | None:
+        """What `decide` chooses; None when the head must be looked at first, and surely.
 
-        Without a look the decision rests on a state that only a created entry proves: a refusal proves nothing.
+        `unproved`: the decision rests on a state that only a created entry proves, so a refusal proves nothing.
         """
         try:
             self._machine.verify_head(self._state)
             outcome = decide(self._state)
         except Exception:
-            if ahead:
+            if unproved:
                 return None
             raise
-        return outcome if outcome.actions or not ahead else None
+        return outcome if outcome.actions or not unproved else None
 
     def _prepare(self, request: str, outcome: Outcome[Any], durable: bool) -> Pending:
         info = CommitInfo(
@@ -365,7 +385,7 @@ class Door(Generic[S]):
     def _was_trimmed(self, request: str, version: int) -> bool:
         """Whether a trim has passed this entry; then the log is opened again."""
         try:
-            passed = self._look_at_floors() >= version
+            passed = self._trimmed_past(version - 1)
             if passed:
                 self._restart()
         except StorageError as e:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, wait
 
 from tidelog.log.base.errors import ObjectNotFoundError
-from tidelog.log.storage.port import Distant, Storage
+from tidelog.log.storage.port import Distant, SeveralNodes, Storage
 from tidelog.log.storage.store_time import NEVER, StoreTime
 
 _MOST = 32
@@ -18,6 +18,7 @@ class ReadingAhead:
 
     The first entry is fetched by itself, and so is the second; where both are there, two, four, eight ... at a time.
     Where the last look found several, it begins with as many and one more. `looked`: when the newest fetch began.
+    `sure`: whether "not there" is the word of two nodes of a store that has several; it is from the start.
     """
 
     def __init__(self, storage: Storage, path_of: Callable[[int], str], time: StoreTime) -> None:
@@ -28,10 +29,13 @@ class ReadingAhead:
         self._held: dict[int, bytes | None] = {}
         self._found = 0
         self._expected = 0
+        self._from_one = storage.get_from_one if isinstance(storage, SeveralNodes) else storage.get
+        self.sure = True
         self.looked = NEVER
 
-    def begin(self) -> None:
+    def begin(self, *, sure: bool = True) -> None:
         """A new look at the log: prefetched entries are dropped, they may be stale."""
+        self.sure = sure
         self._held.clear()
         self._expected = self._found + 1 if self._found > 1 else 1
         self._found = 0
@@ -43,7 +47,7 @@ class ReadingAhead:
             self.looked = self._time.moment()
             count = min(_MOST, self._found or self._expected)
             if self._helpers is None or count <= 1:
-                found = self._storage.get(self._path_of(version))
+                found = self._get(self._path_of(version))
                 self._found += 1
                 return found
             self._ask(self._helpers, range(version, version + count))
@@ -53,9 +57,12 @@ class ReadingAhead:
         self._found += 1
         return data
 
+    def _get(self, path: str) -> bytes:
+        return self._storage.get(path) if self.sure else self._from_one(path)
+
     def _ask(self, helpers: Executor, versions: range) -> None:
         """Fetch these. Entries past one that is missing were created after the look, and are dropped."""
-        asked = [helpers.submit(self._storage.get, self._path_of(version)) for version in versions]
+        asked = [helpers.submit(self._get, self._path_of(version)) for version in versions]
         wait(asked)
         for version, answer in zip(versions, asked, strict=True):
             try:

@@ -10,8 +10,9 @@ import obstore
 from obstore import exceptions as obs
 from obstore.store import ObjectStore
 
-from tidelog.log.base.errors import ObjectNotFoundError
+from tidelog.log.base.errors import ObjectNotFoundError, StorageUnavailableError
 from tidelog.log.base.worker_threads import Helpers
+from tidelog.log.storage.nodes import Nodes
 from tidelog.log.storage.objects_connecting import Connected, connect
 from tidelog.log.storage.objects_errors import (
     RAISED,
@@ -64,8 +65,8 @@ class ObjectStorage:
         if store is None:
             connected = connect(uri, options or {}, os.environ if environment is None else environment)
         else:
-            connected = Connected(store, Secrets(), type(store).__name__)
-        self._store, self._secrets = connected.store, connected.secrets
+            connected = Connected(Nodes([store], 0.0), Secrets(), type(store).__name__)
+        self._nodes, self._secrets = connected.nodes, connected.secrets
         self.place = connected.place
         self._by_address = connected.by_address
         self._engine_options = connected.engine_options
@@ -75,8 +76,11 @@ class ObjectStorage:
         return f"ObjectStorage({self.uri!r})"
 
     def engine_options(self) -> dict[str, str]:
-        """The options by which deltalake and Polars reach the store, credentials among them."""
-        return dict(self._engine_options)
+        """The options by which deltalake and Polars reach the store, credentials among them.
+
+        Of several nodes they know one: that which answered last.
+        """
+        return dict(self._engine_options[self._nodes.at])
 
     def by_address(self) -> list["ObjectStorage"]:
         """The store by each address of its server's name, where this has several (`objects_connecting`)."""
@@ -85,14 +89,26 @@ class ObjectStorage:
             way._secrets, way.place = self._secrets, self.place
         return stores
 
+    @property
+    def several(self) -> bool:
+        """Whether it is reached by several nodes' addresses."""
+        return self._nodes.several
+
     # --- reading -------------------------------------------------------------------------------------------
 
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises `ObjectNotFoundError`."""
+        return self._got(path, self._nodes.ask_two)
+
+    def get_from_one(self, path: str) -> bytes:
+        """The object's bytes; a single node's word that it is not there counts, see `SeveralNodes`."""
+        return self._got(path, self._nodes.ask)
+
+    def _got(self, path: str, ask: Callable[[Callable[[ObjectStore], bytes]], bytes]) -> bytes:
         check_path(path)
         self.requests.note(RequestKind.GET, path)
         with self.failing("read", path):
-            data = obstore.get(self._store, path).bytes().to_bytes()
+            data = ask(lambda node: obstore.get(node, path).bytes().to_bytes())
         self.requests.note_received(len(data))
         return data
 
@@ -104,7 +120,7 @@ class ObjectStorage:
     def _head(self, path: str) -> Any:
         self.requests.note(RequestKind.HEAD, path)
         with self.failing("read", path):
-            return obstore.head(self._store, path)
+            return self._nodes.ask_two(lambda node: obstore.head(node, path))
 
     @staticmethod
     def _info(path: str, meta: Any) -> ObjectInfo:
@@ -134,8 +150,12 @@ class ObjectStorage:
     def _get_range(self, path: str, start: int, end: int, e_tag: str | None) -> Piece:
         self.requests.note(RequestKind.RANGED_GET, path)
         wanted: Any = {"range": (start, end), "if_match": e_tag} if e_tag else {"range": (start, end)}
-        answer = obstore.get(self._store, path, options=wanted)
-        data = answer.bytes().to_bytes()
+
+        def ask(node: ObjectStore) -> tuple[Any, bytes]:
+            answer = obstore.get(node, path, options=wanted)
+            return answer, answer.bytes().to_bytes()
+
+        answer, data = self._nodes.ask_two(ask)
         self.requests.note_received(len(data))
         return Piece(start, data, answer.meta["size"], answer.meta["e_tag"])
 
@@ -165,14 +185,19 @@ class ObjectStorage:
         """The objects and the folders directly in `folder`; or all objects below it that follow `offset`."""
         objects: Sequence[Any] = ()
         folders: Sequence[str] = ()
+
+        def ask(node: ObjectStore) -> tuple[list[Any], Sequence[str]]:
+            if offset:
+                stream = obstore.list(node, folder or None, offset=offset, chunk_size=1000)
+                return [meta for chunk in stream for meta in chunk], ()
+            answer = obstore.list_with_delimiter(node, folder or None)
+            return list(answer["objects"]), answer["common_prefixes"]
+
         try:
             with self.failing("read", folder):
-                if offset:
-                    stream = obstore.list(self._store, folder or None, offset=offset, chunk_size=1000)
-                    objects = [meta for chunk in stream for meta in chunk]
-                else:
-                    answer = obstore.list_with_delimiter(self._store, folder or None)
-                    objects, folders = answer["objects"], answer["common_prefixes"]
+                answers = self._nodes.all_of_two(ask)
+                objects = list({meta["path"]: meta for named, _ in answers for meta in named}.values())
+                folders = sorted({name for _, names in answers for name in names})
         finally:
             self.requests.note_listed(folder, len(objects) + len(folders))
         return objects, folders
@@ -186,7 +211,7 @@ class ObjectStorage:
             before()
         self.requests.note(RequestKind.CONDITIONAL_PUT, path, sent=len(data))
         try:
-            obstore.put(self._store, path, data, mode="create")
+            self._nodes.ask(lambda node: obstore.put(node, path, data, mode="create"), writes=True)
         except obs.AlreadyExistsError as error:
             if not conflict_is_proven(error):
                 self._check_there(path)
@@ -199,7 +224,7 @@ class ObjectStorage:
         """S3 answers 409 when two requests meet, and then neither may have stored anything."""
         self.requests.note(RequestKind.HEAD, path)
         try:
-            obstore.head(self._store, path)
+            self._nodes.ask_two(lambda node: obstore.head(node, path))
         except RAISED:
             raise no_object_to_see(self._location(path)) from None
 
@@ -209,25 +234,36 @@ class ObjectStorage:
         size = len(data)
         self.requests.note_written(path, size, PUT_AT_MOST_BYTES, PUT_PART_BYTES)
         with self.failing("put", path):
-            obstore.put(self._store, path, data, use_multipart=size > PUT_AT_MOST_BYTES, chunk_size=PUT_PART_BYTES)
+            self._nodes.ask(
+                lambda node: obstore.put(
+                    node, path, data, use_multipart=size > PUT_AT_MOST_BYTES, chunk_size=PUT_PART_BYTES
+                ),
+                writes=True,
+            )
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:
         """A file to write, uploaded in parts; the object appears with the last request."""
         check_path(path)
-        upload = obstore.open_writer(self._store, path, buffer_size=PART_BYTES)
+        node = self._nodes.current
+        upload = obstore.open_writer(node, path, buffer_size=PART_BYTES)
         file = _UploadFile(self, path, upload)
         try:
             yield cast(BinaryIO, file)
         except BaseException as error:
+            self._nodes.leave(node)
             self.requests.note_aborted(path, file.size, PART_BYTES)
             # Parts that can't be taken back are invisible, and the error that brought us here tells more.
             with suppress(*RAISED):
                 upload.__exit__(type(error), error, error.__traceback__)
             raise
         self.requests.note_written(path, file.size, PART_BYTES - 1, PART_BYTES)
-        with self.failing("put", path):
-            upload.close()
+        try:
+            with self.failing("put", path):
+                upload.close()
+        except StorageUnavailableError:
+            self._nodes.leave(node)
+            raise
 
     def sync(self, paths: Iterable[str]) -> list[str]:  # noqa: ARG002 - nothing is looked at
         """Nothing: what an object store acknowledges is durable."""
@@ -238,7 +274,7 @@ class ObjectStorage:
         check_path(path)
         self.requests.note(RequestKind.DELETE, path)
         try:
-            obstore.delete(self._store, path)
+            self._nodes.ask(lambda node: obstore.delete(node, path), writes=True)
         except RAISED as error:
             location = self._location(path)
             if not isinstance(failed_to_read(location, error, self._secrets), ObjectNotFoundError):

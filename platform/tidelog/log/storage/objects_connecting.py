@@ -1,7 +1,7 @@
 """From an object store's address and options to obstore's store."""
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -12,8 +12,17 @@ from obstore.store import ObjectStore, from_url
 
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.storage.aws_profiles import read_profile
+from tidelog.log.storage.nodes import CONNECT_TIMEOUT_MS, NODE_RETRIES, READ_TIMEOUT_MS, Nodes
 from tidelog.log.storage.objects_errors import RAISED, describe
-from tidelog.log.storage.options import NO_OPTIONS, Connection, Secrets, StoreOptions, connection, endpoint_keys
+from tidelog.log.storage.options import (
+    NO_OPTIONS,
+    Connection,
+    Secrets,
+    StoreOptions,
+    connection,
+    endpoint_keys,
+    endpoints,
+)
 
 # How obstore repeats a request: one that fails at once for some 10 s, one that gets no answer in its time once. The
 # store's caller may go on after that, by time; so time bounds all retries together, and not a product of counts.
@@ -40,16 +49,17 @@ def retries(told: Mapping[str, int]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """obstore's store; the secrets that its messages must not hold; the server, for messages.
+    """obstore's stores of the server's nodes; the secrets that its messages must not hold; the server, for messages.
 
-    `by_address()`: a store for each address that the server's name has, none where it has one; see `_by_address`.
+    `by_address()`: a store for each node, and for each address that a node's name has, none where there is one in all;
+    see `_by_address`. `engine_options`: of each node.
     """
 
-    store: ObjectStore
+    nodes: Nodes
     secrets: Secrets
     place: str
     by_address: Callable[[], list[ObjectStore]] = list
-    engine_options: StoreOptions = NO_OPTIONS
+    engine_options: tuple[StoreOptions, ...] = (NO_OPTIONS,)
 
 
 def connect(uri: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Connected:
@@ -58,7 +68,27 @@ def connect(uri: str, options: Mapping[str, str], environment: Mapping[str, str]
     Raises `InvalidConfigError`, whose message holds no secret either.
     """
     told = connection(uri.partition(":")[0].lower(), options, environment, lambda name: read_profile(name, environment))
-    return Connected(_open(uri, told), told.secrets, told.place, partial(_by_address, uri, told), _for_engines(told))
+    ways = _nodes_of(told)
+    within_s = told.retry.get("retry_timeout", RETRY_TIMEOUT_MS) / 1000
+    nodes = Nodes([_open(uri, way) for way in ways], within_s)
+    return Connected(
+        nodes, told.secrets, told.place, partial(_by_address, uri, ways), tuple(_for_engines(way) for way in ways)
+    )
+
+
+def _nodes_of(told: Connection) -> list[Connection]:
+    """A connection to each address that the endpoint lists. One node of several is given up sooner than a server."""
+    keys = endpoint_keys(told.config)
+    addresses = endpoints(told.config[keys[0]]) if keys else []
+    if len(addresses) <= 1:
+        return [told]
+    patience = {"connect_timeout": f"{CONNECT_TIMEOUT_MS}ms", "read_timeout": f"{READ_TIMEOUT_MS}ms"}
+    client, retry = {**patience, **told.client}, {**told.retry, "max_retries": NODE_RETRIES}
+    return [_at(replace(told, client=client, retry=retry), address) for address in addresses]
+
+
+def _at(told: Connection, endpoint: str) -> Connection:
+    return replace(told, config={**told.config, **dict.fromkeys(endpoint_keys(told.config), endpoint)})
 
 
 def _open(uri: str, told: Connection) -> ObjectStore:
@@ -84,20 +114,26 @@ def _for_engines(told: Connection) -> StoreOptions:
     return StoreOptions({**told.config, **told.client, **keys})
 
 
-def _by_address(uri: str, told: Connection) -> list[ObjectStore]:
-    """The store by each address of the endpoint's name, which takes the name's place; requests are not repeated.
+def _by_address(uri: str, nodes: Sequence[Connection]) -> list[ObjectStore]:
+    """The store by each node, and by each address of a node's name, which takes the name's place; none where that is
+    one. Requests are not repeated.
 
-    None where that would reach another thing: a certificate is for the name (TLS), a proxy resolves it, a bucket is
-    part of it. There each of a client's connections takes an address of the name's by chance, one for each request that
-    is under way.
+    A node is taken by its name where addresses would reach another thing: a certificate is for the name (TLS), a proxy
+    resolves it, a bucket is part of it. There each of a client's connections takes an address of the name's by chance,
+    one for each request that is under way.
     """
-    keys = endpoint_keys(told.config)
-    if not keys or "proxy_url" in told.client or told.config.get("virtual_hosted_style_request") == "true":
+    ways = [_at(node, endpoint) for node in nodes for endpoint in _endpoints_of(node)]
+    return [_open(uri, replace(way, retry={"max_retries": 0})) for way in ways] if len(ways) > 1 else []
+
+
+def _endpoints_of(node: Connection) -> list[str]:
+    keys = endpoint_keys(node.config)
+    if not keys:
         return []
-    return [
-        _open(uri, replace(told, config={**told.config, **dict.fromkeys(keys, endpoint)}, retry={"max_retries": 0}))
-        for endpoint in _addressed(told.config[keys[0]])
-    ]
+    endpoint = node.config[keys[0]]
+    if "proxy_url" in node.client or node.config.get("virtual_hosted_style_request") == "true":
+        return [endpoint]
+    return _addressed(endpoint) or [endpoint]
 
 
 def _addressed(endpoint: str) -> list[str]:

@@ -65,6 +65,12 @@ def conflict_is_proven(error: Exception) -> bool:
     return _status(str(error)) == 412
 
 
+def gave_no_answer(error: Exception) -> bool:
+    """Whether the store neither executed nor refused a request, as far as its error tells: another node may."""
+    answers = (FileNotFoundError, obs.AlreadyExistsError, obs.PreconditionError, obs.NotModifiedError)
+    return not isinstance(error, answers) and _refused("reach", "", error, ()) is None and not is_past_the_end(error)
+
+
 def failed_to_read(location: str, error: Exception, secrets: Collection[str]) -> StorageError:
     """An error of a read or a listing, which change nothing."""
     no_bucket = _code(str(error)) in _NO_BUCKET

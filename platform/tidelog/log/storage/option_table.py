@@ -54,7 +54,8 @@ OPTIONS: Final = (
     Option(
         "lake.s3.endpoint",
         "endpoint",
-        "Address of the S3 service, AWS's own unless given. One that begins with `http://` is spoken to without TLS.",
+        "Address of the S3 service, AWS's own unless given; of a store of several nodes all their addresses, with"
+        " commas between. One that begins with `http://` is spoken to without TLS.",
         ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
     ),
     Option("lake.s3.region", "region", "The bucket's region.", ("AWS_REGION", "AWS_DEFAULT_REGION")),

@@ -257,10 +257,22 @@ def endpoint_keys(config: Mapping[str, str]) -> list[str]:
     return [name for name in config if _plain(name) in _ENDPOINTS]
 
 
+def endpoints(listed: str) -> list[str]:
+    """The addresses of a store's nodes, which an endpoint lists with commas between.
+
+    >>> endpoints("http://one:9000, http://two:9000")
+    ['http://one:9000', 'http://two:9000']
+    """
+    return [address for part in listed.split(",") if (address := part.strip())]
+
+
 def _allow_http(endpoint: str, client: dict[str, str]) -> None:
     """An endpoint without TLS is asked for by its address; obstore would refuse it with an unclear word."""
-    if not endpoint.lower().startswith("http://"):
+    plain = [address.lower().startswith("http://") for address in endpoints(endpoint)]
+    if not any(plain):
         return
+    if not all(plain):
+        raise InvalidConfigError(f"The nodes {endpoint} speak TLS in part. List nodes of one store, all http or https.")
     if client.setdefault("allow_http", "true").lower() == "false":
         raise InvalidConfigError(
             f"The endpoint {endpoint} begins with http://, and the store's options (or AWS_ALLOW_HTTP) forbid to speak"

@@ -163,6 +163,26 @@ class TakenOnTrust(Protocol):
 
 
 @runtime_checkable
+class SeveralNodes(Protocol):
+    """A replicated store with several nodes, of which one that has just come back may miss what is stored.
+
+    A conditional put is decided by all of them, so it proves what a single node's word does not.
+    """
+
+    @property
+    def several(self) -> bool:
+        """Whether it has more than one: then `get` asks two before it says that an object is not there."""
+
+    def get_from_one(self, path: str) -> bytes:
+        """The object's bytes by a single request. Raises `ObjectNotFoundError`, which proves nothing."""
+
+
+def asks_two(storage: Storage) -> bool:
+    """Whether "not there" is the word of two nodes by `get`, and of one by `get_from_one`."""
+    return isinstance(storage, SeveralNodes) and storage.several
+
+
+@runtime_checkable
 class LeavesUnfinished(Protocol):
     """A store in which a writer that dies leaves a file behind, which nothing else lists (a local disk)."""
 

@@ -49,7 +49,8 @@ def plan_trim(
 ) -> TrimPlan:
     """Decide the floor and the deletions. All times are the store's own clock, ms since the epoch.
 
-    What the floor passes is old by `ages_ms`, and below it the order of deletions does not matter.
+    What the floor passes is old by `ages_ms`. Deletions go in the order of versions: an entry whose predecessor is
+    there was not trimmed, which a writer goes by when a store's listing lacks the floor.
     The newest checkpoint older than `min_age_ms` stays, with every entry from it on: a reader of the table
     as it was within that age finds what it needs. So does a running job that needs versions from `held` on.
     `floor` is the newest one published so far.

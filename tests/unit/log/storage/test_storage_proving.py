@@ -83,7 +83,7 @@ def test_a_process_tries_a_store_once():
     assert probes(made) == proof
 
     made.clear()
-    other = ObjectStorage(URI, store=storage._store, requests=requests)
+    other = ObjectStorage(URI, store=storage._nodes.current, requests=requests)
     with Lake(URI, storage=other) as lake:
         list(lake.topic("t").read(0))
         assert probes(made) == {}
@@ -93,7 +93,7 @@ def test_a_process_tries_a_store_once():
     # A folder's first writer that has no proof yet races, and marks that; from then on a process asks for the mark.
     assert probes(made) == {"get t probe": 1, "conditional_put t probe": 160 + 2}
     made.clear()
-    with Lake(URI, storage=ObjectStorage(URI, store=storage._store, requests=requests)) as lake:
+    with Lake(URI, storage=ObjectStorage(URI, store=storage._nodes.current, requests=requests)) as lake:
         lake.topic("t").append(values("g"))
     assert probes(made) == {"get t probe": 1, "conditional_put t probe": 1}
 
