@@ -1,8 +1,8 @@
 """Install what a part of the work needs into .venv; `.ci/setup` runs it with the Python of .venv, which may be empty.
 
-`parts.py demo|demo-kafka|test` installs what is not up to date, side by side where nothing depends on the other;
-`parts.py check` looks only for a Java that Spark starts on. What was done is kept as a stamp in .venv for each step, so
-that a run that was stopped, by Ctrl-C or a lost network, is gone on with by the next.
+`parts.py demo|demo-kafka|demo-replicas|test` installs what is not up to date, side by side where nothing depends on the
+other; `parts.py check` looks only for a Java that Spark starts on. What was done is kept as a stamp in .venv for each
+step, so that a run that was stopped, by Ctrl-C or a lost network, is gone on with by the next.
 """
 
 import hashlib
@@ -42,6 +42,11 @@ JAVA_ADVICE = (
     "Debian, Ubuntu   apt install openjdk-17-jre-headless",
     "macOS            brew install openjdk@17   (and follow what it says about PATH)",
     "anywhere         sdk install java 17-tem   (SDKMAN)",
+)
+GO_ADVICE = (
+    "get it and run this again:",
+    "anywhere         https://go.dev/dl   (1.24 or newer)",
+    "macOS            brew install go",
 )
 # Spark's own resolver, in a JVM of Spark's, fetches the jars: so they are where its sessions look for them.
 _FETCH_JARS = """
@@ -310,10 +315,27 @@ def install_tools(*programs: str) -> Callable[[Step], None]:
     return by
 
 
+def minio_step() -> Step:
+    """Build the server that the demo of replicas runs four of, at the version that the demo names."""
+    nodes = (ROOT / "platform/tidelog/cli/demo/store_nodes.py").read_text(encoding="utf-8")
+    package = re.findall(r'^PACKAGE = "([^"]+)"', nodes, re.MULTILINE)[0]
+
+    def build(step: Step) -> None:
+        if shutil.which("go") is None:
+            raise SetupError("no Go, which builds MinIO's server for the store's nodes.", *GO_ADVICE)
+        run(step, ["go", "install", package], GOBIN=str(VENV / "bin"))
+
+    return Step("minio", "MinIO's server, of which four run as the store's nodes", 150, build, (package,))
+
+
 # --- the steps of a part -----------------------------------------------------------------------------------
 
 # Each part's extra in pyproject.toml, which holds the extras before it, and about how long it takes.
 EXTRAS: Mapping[str, tuple[str, int]] = {"demo": ("demo", 60), "demo-kafka": ("demo-kafka", 70), "test": ("dev", 120)}
+
+
+# The demo's part, and a program in Go beside it.
+REPLICAS = "demo-replicas"
 
 
 def steps_of(part: str) -> list[Step]:
@@ -328,8 +350,10 @@ def steps_of(part: str) -> list[Step]:
     compiler = shutil.which(os.environ.get("CC", "cc")) or ""
     sources = ((ROOT / name).read_text(encoding="utf-8") for name in (*_NATIVE, ".ci/parts.py"))
     python = (packages, sys.version, compiler, *sources)
+    if part == REPLICAS:
+        return [*steps_of("demo"), minio_step()]
     if part not in EXTRAS:
-        raise SetupError(f"'{part}' is no part of the work: give one of {', '.join(EXTRAS)}.")
+        raise SetupError(f"'{part}' is no part of the work: give one of {', '.join((*EXTRAS, REPLICAS))}.")
     extra, seconds = EXTRAS[part]
     larger = [*EXTRAS][[*EXTRAS].index(part) + 1 :]
     packages_step = Step(

@@ -5,6 +5,7 @@ python tests/reliability/chaos.py --seconds 30 --rounds 1 --few
 python tests/reliability/chaos.py --record               # and put the run's figures into RELIABILITY.md
 python tests/reliability/chaos.py --seconds 600 --kill-brokers 10    # one broker is killed every 10 s
 python tests/reliability/chaos.py --seconds 120 --drain-brokers 10   # a rolling restart
+python tests/reliability/chaos.py --store replicas --brokers --minutes 30   # the nodes of a replicated store suffer
 """
 
 import argparse
@@ -13,8 +14,10 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
+from chaos_nodes import faulty_nodes
 from chaos_page import RECORDED, write_page
 from chaos_plan import BESIDE_BROKERS, FEW_WORKERS, KAFKA_WORKERS, QUERY, WORKERS, Place
 from chaos_run import Chaos, Wanted
@@ -27,6 +30,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=None, help="what goes wrong when; by default another each time")
     parser.add_argument("--seconds", type=float, default=480.0, help="of faults; then all must come to rest")
+    parser.add_argument("--minutes", type=float, default=None, help="instead of --seconds")
+    parser.add_argument("--store", choices=["disk", "replicas"], default="disk", help="where the lake is")
+    parser.add_argument("--every", type=float, default=60.0, metavar="S", help="with replicas: seconds between faults")
     parser.add_argument("--rounds", type=int, default=5, help="of each fault")
     parser.add_argument("--records", type=int, default=100_000, help="at least, in all topics")
     parser.add_argument("--few", action="store_true", help="one worker of each role")
@@ -40,13 +46,18 @@ def main() -> int:
     seed = given.seed if given.seed is not None else int.from_bytes(os.urandom(3), "big")
     folder = given.keep or Path(tempfile.mkdtemp(prefix="tidelog-chaos-"))
     print(f"seed {seed}, in {folder}; again: python tests/reliability/chaos.py --seed {seed}", flush=True)
-    wanted = Wanted(seed, given.seconds, given.rounds, given.records, given.kill_brokers, given.drain_brokers)
+    seconds = given.seconds if given.minutes is None else given.minutes * 60
+    wanted = Wanted(seed, seconds, given.rounds, given.records, given.kill_brokers, given.drain_brokers)
     workers = (
         *(BESIDE_BROKERS if wanted.only_brokers_end else FEW_WORKERS if given.few else WORKERS),
         *(KAFKA_WORKERS if given.brokers or wanted.only_brokers_end else ()),
         *(() if given.no_spark or wanted.only_brokers_end else (QUERY,)),
     )
-    verdict = Chaos(Place(folder), workers, wanted, lambda text: print(text, flush=True)).run()
+    with ExitStack() as stack:
+        nodes = None
+        if given.store == "replicas":
+            nodes = stack.enter_context(faulty_nodes(folder.with_name(f"{folder.name}-store"), given.every))
+        verdict = Chaos(Place(folder), workers, wanted, lambda text: print(text, flush=True), nodes).run()
     if verdict.counts["acknowledged"] < given.records:
         verdict.problems.append(f"{verdict.counts['acknowledged']} acknowledged records are fewer than wanted")
     text = json.dumps(verdict.to_json(), indent=2) + "\n"

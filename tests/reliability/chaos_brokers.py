@@ -61,6 +61,7 @@ async def _until_stopped(life: Life, make: type[Broker], lake: object, settings:
 def produce(life: Life) -> None:
     """An idempotent producer of librdkafka's, with delivery callbacks."""
     acked: dict[str, list[tuple[int, int, str, str | None]]] = {}
+    took_ms: list[float] = []
     fatal: list[confluent_kafka.KafkaError] = []
     counted: dict[tuple[str, int], int] = {}
 
@@ -76,6 +77,7 @@ def produce(life: Life) -> None:
         else:
             record = (message.partition(), offset, value, message.key().decode())
             acked.setdefault(message.topic(), []).append(record)
+            took_ms.append(round(message.latency() * 1000, 1))
             counted.pop(place, None)
 
     def failed(error: confluent_kafka.KafkaError) -> None:
@@ -103,6 +105,9 @@ def produce(life: Life) -> None:
                 _send(life, producer, topic, value, delivered)
             producer.poll(0)
             _write(life, acked, fatal)
+            if took_ms:
+                life.journal.note("took", ms=took_ms)
+                took_ms.clear()
             life.pause(0.02, 0.15)
         if producer.flush(_FLUSH_S):
             raise GivesUpError("not everything was delivered")

@@ -89,6 +89,7 @@ class Acknowledgements:
     def __init__(self, journal: JournalFile) -> None:
         self._journal = journal
         self._acked: dict[str, list[tuple[int, int, str, str | None]]] = {}
+        self._took_ms: list[float] = []
         self.fatal: KafkaError | None = None
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
@@ -97,6 +98,7 @@ class Acknowledgements:
             self.fatal = error if error.fatal() else self.fatal
             return
         key = message.key()
+        self._took_ms.append(round((message.latency() or 0.0) * 1000, 1))
         self._acked.setdefault(message.topic(), []).append(
             (message.partition(), message.offset(), message.value().decode(), None if key is None else key.decode())
         )
@@ -105,7 +107,10 @@ class Acknowledgements:
         """Note those that came since the last time."""
         for topic, records in self._acked.items():
             self._journal.note("acked", topic=topic, records=records)
+        if self._took_ms:
+            self._journal.note("took", ms=self._took_ms)
         self._acked.clear()
+        self._took_ms.clear()
         if self.fatal is not None:
             raise GivesUpError(f"{self.fatal!r}")
 

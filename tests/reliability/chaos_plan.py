@@ -2,11 +2,12 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from chaos_storage import ChaosStorage, PowerNotes, Switch
 from history import Copy, Policy, Rule
@@ -142,18 +143,38 @@ class Place:
     def switch(self) -> Switch:
         return Switch(self.folder / "switch.json")
 
-    def make(self) -> None:
-        """Make the folders, and the lake with its topics."""
+    @property
+    def store(self) -> dict[str, Any]:
+        """Of a lake in an object store, its address and options; {} for one on this disk."""
+        path = self.folder / "store.json"
+        return dict(json.loads(path.read_text())) if path.exists() else {}
+
+    @property
+    def address(self) -> str:
+        """The lake's address, as Spark takes it."""
+        return str(self.store.get("uri", f"file://{self.lake}"))
+
+    def seen(self) -> Lake:
+        """The lake as the run itself looks at it, without faults of its own."""
+        store = self.store
+        return Lake(store["uri"], options=store["options"]) if store else Lake(self.lake)
+
+    def make(self, store: Mapping[str, Any] | None = None) -> None:
+        """Make the folders, and the lake with its topics; `store`: the address and the options of one elsewhere."""
         for folder in (self.journals, self.notes, self.words):
             folder.mkdir(parents=True)
+        if store:
+            (self.folder / "store.json").write_text(json.dumps(store))
         (self.folder / "ports.json").write_text(json.dumps(_free_ports(len(BROKERS))))
-        with Lake(self.lake) as lake:
+        with self.seen() as lake:
             lake.alter_config(LAKE_CONFIG)
             for name, topic in TOPICS.items():
                 lake.create_topic(name, PARTITIONS, topic.config)
 
     def open(self, worker: str, life: int, rng: Random) -> Lake:
         """The lake as a worker has it."""
+        if self.store:
+            return self.seen()
         notes = PowerNotes(self.notes, f"{worker}.{life}")
         storage = ChaosStorage(self.lake, worker, self.switch, notes, rng)
         return Lake(storage.uri, storage=storage, clock=SystemClock(), ids=SystemIds())

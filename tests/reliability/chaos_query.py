@@ -14,8 +14,8 @@ _MOST_RECORDS = 5_000
 def query(life: Life) -> None:
     """Run the query until the role is stopped, and then to the end of what is there."""
     spark = session("chaos", "local[1]", {"spark.default.parallelism": "1", "spark.driver.memory": "512m"})
-    lake = f"file://{life.place.lake}"
-    source = spark.readStream.format("tidelog").options(lake=lake, subscribe=INPUT, startingOffsets="earliest")
+    lake = {"lake": life.place.address, **life.place.store.get("options", {})}
+    source = spark.readStream.format("tidelog").options(**lake, subscribe=INPUT, startingOffsets="earliest")
     records = source.option("maxOffsetsPerTrigger", _MOST_RECORDS).load()
     copies = records.selectExpr(
         "concat('query<', topic, '/', partition, '/', offset) AS value",
@@ -23,7 +23,7 @@ def query(life: Life) -> None:
     )
     try:
         checkpoint = str(life.place.folder / "checkpoint")
-        running = copies.writeStream.format("tidelog").options(lake=lake, checkpointLocation=checkpoint).start()
+        running = copies.writeStream.format("tidelog").options(**lake, checkpointLocation=checkpoint).start()
         life.journal.note("took over")
         while not life.stopped:
             life.pause(*_LOOK_S)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Any
 
+from chaos_nodes import NodeFaults, pauses
 from chaos_plan import (
     COPIERS,
     COPIES,
@@ -41,6 +42,8 @@ DRAINED = "drained"
 PATIENCE_S = 240.0
 # A fault lasts no longer, seconds: past sessions and transactions' time-outs all the same.
 LONGEST_S = 12.0
+# What the product says of a store that did not answer.
+NO_ANSWER = "No clear answer"
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,17 @@ class Verdict:
 class Chaos:
     """One run."""
 
-    def __init__(self, place: Place, workers: Sequence[Worker], wanted: Wanted, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        place: Place,
+        workers: Sequence[Worker],
+        wanted: Wanted,
+        say: Callable[[str], None],
+        nodes: NodeFaults | None = None,
+    ) -> None:
+        """`nodes`: of a replicated store that the lake is in; then they alone suffer faults."""
         self._place = place
+        self._nodes = nodes
         self._wanted = wanted
         self._rng = Random(f"chaos {wanted.seed}")
         self._say = say
@@ -92,11 +104,13 @@ class Chaos:
 
     def run(self) -> Verdict:
         """Do all of it; no process is left behind."""
-        self._place.make()
+        self._place.make(self._nodes.lake if self._nodes else None)
         self._switch(Faults())
         try:
             self._processes.start(self._processes.workers)
-            if self._wanted.only_brokers_end:
+            if self._nodes is not None:
+                self._go_through_nodes(self._nodes)
+            elif self._wanted.only_brokers_end:
                 self._go_through_brokers()
             else:
                 self._go_through_rounds()
@@ -130,6 +144,13 @@ class Chaos:
             self._rounds[fault] += 1
             wait_s(max(0.0, until - time.monotonic()), self._processes)
 
+    def _go_through_nodes(self, nodes: NodeFaults) -> None:
+        def say(text: str) -> None:
+            self._say(f"{time.monotonic() - self._began_s:6.1f} s  {text}")
+
+        for fault in nodes.go_through(self._wanted.seconds, self._rng, self._processes, say, self._problems):
+            self._rounds[fault] += 1
+
     @property
     def _brokers(self) -> list[str]:
         return [name for name, worker in self._processes.workers.items() if worker.role == "broker"]
@@ -142,7 +163,7 @@ class Chaos:
         # librdkafka goes back to the beginning when its first look for that has no answer in time, though a later one
         # had, and it reads by then.
         places = len(KAFKA_TOPICS) * PARTITIONS
-        with Lake(self._place.lake) as lake:
+        with self._place.seen() as lake:
             self._await(lambda: len(_committed(lake, KAFKA_READERS)) >= places, "readers of all partitions")
         until = time.monotonic() + self._wanted.seconds
         while time.monotonic() < until:
@@ -206,7 +227,7 @@ class Chaos:
     def _gather_records(self) -> None:
         """Go on in calm until there are enough records, as many are acknowledged, and a transaction has committed."""
         wanted = self._wanted.records
-        with Lake(self._place.lake) as lake:
+        with self._place.seen() as lake:
             self._await(lambda: _records(lake) >= wanted, f"{wanted} records")
         self._await(lambda: self._acknowledged() >= wanted, f"{wanted} acknowledged records")
         if any(worker.role == "transactional" for worker in self._processes.workers.values()):
@@ -224,7 +245,7 @@ class Chaos:
         processes.start(processes.workers)
         stopped = ["producer", "transactional", "kafka-producer"]
         self._stop(stopped, "maintainer")
-        with Lake(self._place.lake) as lake:
+        with self._place.seen() as lake:
             if any(worker.role == "copier" for worker in processes.workers.values()):
                 self._await(lambda: _behind(lake, COPIERS, [INPUT]) == 0, "end of copying")
             stopped += ["copier", "query"]
@@ -261,7 +282,7 @@ class Chaos:
         reader = HistoryReader(history)
         for life, path in self._place.journals_of():
             reader.take(life, events(path))
-        with Lake(self._place.lake) as lake:
+        with self._place.seen() as lake:
             for name in TOPICS:
                 for partition, (start, end) in lake.offsets(name).items():
                     history.log[name, partition] = _read(lake, name, partition, start, end)
@@ -276,7 +297,7 @@ class Chaos:
             for _, path in self._place.journals_of()
             for event in events(path)
             for failure in event.get("failures", ())
-            if MARK not in failure
+            if MARK not in failure and not (self._nodes and NO_ANSWER in failure)
         ]
         found += [
             f"{life}: {event}"
@@ -300,7 +321,7 @@ class Chaos:
         return [one for _, path in self._place.journals_of() for one in events(path) if one["e"] == what]
 
     def _check_lake(self) -> list[str]:
-        with Lake(self._place.lake) as lake:
+        with self._place.seen() as lake:
             report = check_lake(lake, deep=True)
         return [] if report.green else [f"check: {f}" for f in report.findings if f.severity is Severity.ERROR]
 
@@ -330,8 +351,23 @@ class Chaos:
             "assignments": sum(1 for stretch in history.stretches if stretch.reads),
             "looks": len(history.looks),
             "runs of maintenance": happened["maintained"],
+            **self._times(),
             **{f"processes: {what}": count for what, count in sorted(self._processes.counts.items())},
             **{f"objects not synced at power cuts: {what}": count for what, count in sorted(self._fates.items())},
+        }
+
+    def _times(self) -> dict[str, int]:
+        """How long producers waited, in ms: for acknowledgements, and at most for the next one of any."""
+        if self._nodes is None:
+            return {}
+        took = sorted(ms for event in self._events("took") for ms in event["ms"])
+        acked_s = [event["s"] for what in ("acked", "committed") for event in self._events(what)]
+        one, majority = pauses(acked_s, self._nodes.majority_gone)
+        return {
+            "p50 of an acknowledgement, ms": round(took[len(took) // 2]) if took else 0,
+            "p99 of an acknowledgement, ms": round(took[len(took) * 99 // 100]) if took else 0,
+            "longest pause of all acknowledgements, a node gone, ms": round(one * 1000),
+            "longest pause of all acknowledgements, a majority gone for 20 s, ms": round(majority * 1000),
         }
 
 

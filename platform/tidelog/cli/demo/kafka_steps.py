@@ -17,9 +17,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidelog.cli.demo import checks
 from tidelog.cli.demo.flights import Flights, as_records
-from tidelog.cli.demo.kafka_client import SentRecords, consume_all, send
+from tidelog.cli.demo.kafka_client import consume_all, send
 from tidelog.cli.demo.lake import DemoFolder
 from tidelog.cli.demo.screen import DemoStep, Screen
+from tidelog.cli.demo.sending import SentRecords
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.terminal import number
 from tidelog.commands.views import counted

@@ -55,6 +55,12 @@ class DemoFolder:
         self._create(lake, TYPED_PARTITIONS, config, orjson.loads(self._topics.read_bytes()))
 
     def _create(self, lake: Lake, topics: Mapping[str, int], config: Mapping[str, str], made: dict[str, str]) -> None:
-        for name, count in topics.items():
-            made[name] = lake.create_topic(name, count, {**_KEPT_FOR_GOOD, **config}).id
+        made |= create_topics(lake, topics, config)
         self._topics.write_bytes(orjson.dumps(made))
+
+
+def create_topics(lake: Lake, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Create topics with these numbers of partitions, whose records stay for good; {name: topic id}."""
+    return {
+        name: lake.create_topic(name, count, {**_KEPT_FOR_GOOD, **(config or {})}).id for name, count in topics.items()
+    }
