@@ -108,7 +108,7 @@ def produce(life: Life) -> None:
             if took_ms:
                 life.journal.note("took", ms=took_ms)
                 took_ms.clear()
-            life.pause(0.02, 0.15)
+            life.breathe()
         if producer.flush(_FLUSH_S):
             raise GivesUpError("not everything was delivered")
     finally:

@@ -44,7 +44,7 @@ def produce(life: Life) -> None:
                     producer.flush(5)
                 producer.poll(0)
                 told.write()
-                life.pause(0.02, 0.15)
+                life.breathe()
             if producer.flush(PATIENCE_S):
                 raise GivesUpError("not everything was delivered")
         finally:

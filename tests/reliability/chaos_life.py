@@ -17,6 +17,8 @@ from tidelog.log.lake import Lake
 # A worker goes on for so long against a fault, then leaves it to its successor. Seconds.
 PATIENCE_S = 20.0
 DELIVERY_MS = 30_000
+# A replicated store's calls take so many times as long as a local disk's.
+SLOW_STORE = 12.0
 
 
 class GivesUpError(Exception):
@@ -56,6 +58,11 @@ class Life:
     def pause(self, least_s: float, most_s: float) -> None:
         """Do something else meanwhile."""
         time.sleep(self.rng.uniform(least_s, most_s))
+
+    def breathe(self) -> None:
+        """A producer's pause between batches: longer where the store's calls are, so that copiers can follow."""
+        pace = SLOW_STORE if self.place.store else 1.0
+        self.pause(0.02 * pace, 0.15 * pace)
 
     def value(self) -> str:
         """A value that no other worker writes."""
