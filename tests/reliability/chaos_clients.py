@@ -79,7 +79,7 @@ def produce_transactions(life: Life) -> None:
                 transactions.abort(f"{name} is not wanted")
             else:
                 transactions.commit()
-            life.pause(0.0, 0.2)
+            life.breathe()
 
 
 # --- consuming ---------------------------------------------------------------------------------------------
