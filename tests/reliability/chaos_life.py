@@ -17,7 +17,7 @@ from tidelog.log.lake import Lake
 # A worker goes on for so long against a fault, then leaves it to its successor. Seconds.
 PATIENCE_S = 20.0
 DELIVERY_MS = 30_000
-# A replicated store's calls take so many times as long as a local disk's.
+# A replicated store's calls take about this many times as long as a local disk's.
 SLOW_STORE = 12.0
 
 

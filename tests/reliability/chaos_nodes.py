@@ -1,9 +1,9 @@
 """A chaos run over a replicated store: its nodes are killed, frozen, cut off and wiped, one at a time.
 
 The store (four nodes of MinIO's, as `tidelog demo --replicas` starts them) promises to go on with one node gone. So the
-next fault waits until the node that suffered the last one has again what others have: the store is told
-to heal, as an operator does. Past the promise, when two of four are gone,
-nothing is written: clients get errors that say to try again, and go on when one of the two is back.
+next fault waits until the node that suffered the last one has again what others have; the run asks the store to heal, as
+an operator does. Past the promise, when two of four are gone, nothing is written: clients get errors that say to try
+again, and go on when one of the two is back.
 """
 
 import time
@@ -23,9 +23,9 @@ KILLED, FROZEN, CUT_OFF, WIPED, MAJORITY = "node killed", "node frozen", "node c
 FAULTS = (KILLED, FROZEN, CUT_OFF, WIPED)
 # How long a node may take to have again what others have, seconds.
 HEALS_WITHIN_S = 150.0
-# The store is asked to heal after so many looks, a second apart, and again.
+# The store is asked to heal after this number of looks, a second apart, and again.
 HEAL_EVERY = 15
-# Every so many faults a majority is gone for so long, seconds.
+# Of these faults each tenth takes a majority away, for this time in seconds.
 MAJORITY_EVERY, MAJORITY_S = 10, 20.0
 
 

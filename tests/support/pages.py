@@ -50,6 +50,9 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ): "runs until it is stopped; test_connect_page.py runs it, and its requests",
     ("docs/connect.md", "curl -s -X PUT"): "needs the worker; test_connect_page.py runs both",
     ("docs/brokers.md", "make demo-kafka"): "its own tests run it",
+    ("docs/replicas.md", "make demo-replicas"): "builds MinIO and takes a minute; `make reliability` runs such nodes",
+    ("docs/replicas.md", "tidelog check --store s3://lakes"): "needs four nodes; test_check_store.py tries small ones",
+    ("docs/replicas.md", "go install github.com/minio"): "needs four machines",
     (
         "docs/schemas.md",
         ".venv/bin/tidelog --lake /tmp/lake registry start",

@@ -22,7 +22,7 @@ class SmallS3:
     `ignores_conditions`: an object that is there is put over. `looks_early`: for objects of these names, whether one is
     there is looked at before any of `at_once` writers stores his, so that all find none. `forgets`: objects of these
     names are taken and not kept. `permits` says whether an action of IAM on a bucket, or on "bucket/key", is allowed.
-    `now` is when all objects were put. `misses`: objects of these names are not there for who reads or lists, as at a
+    `now` is when all objects were put. `misses`: objects of these names are not there for readers and listings, as at a
     node that has just come back; a conditional put, which all nodes decide, finds them. `away`: it answers 503.
     """
 

@@ -1,7 +1,7 @@
 """A gate on loopback before a server: bytes go through while it is open, and stand still while it is shut.
 
-A client behind a gate that is shut sees what one sees that is cut off from a machine: connections are taken by nobody,
-those that are there carry nothing, and no error says so.
+A client behind a gate that is shut sees what one sees that is cut off from a machine: a connection carries nothing, and
+no error says so.
 """
 
 import asyncio

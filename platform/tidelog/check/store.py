@@ -125,7 +125,7 @@ class _Bench:
         return winners([*ways], start, self.path(name), [b"%d" % racer for racer in range(RACERS)])
 
     def by_each(self, ways: list[Storage], name: str) -> list[bytes | None]:
-        """The object's bytes as each way tells them: b"" for one that has no object, None for one without an answer."""
+        """The object's bytes by each way: b"" for one that has no object, None for one without an answer."""
 
         def told(way: Storage) -> bytes | None:
             try:
@@ -246,7 +246,7 @@ def _one_winner(bench: _Bench) -> str:
         if not won and there is None and None not in answers:
             raise _FailedError(f"None of {RACERS} writers at once created the object that all of them wanted.")
         if not won and there is not None and answers[int(there)] is False:
-            raise _FailedError("The store told a writer that it had lost, and its bytes were there.")
+            raise _FailedError("The store refused a writer's object, and its bytes were there.")
         seen = bench.by_each(ways[1:], name)
         if any(data not in (None, b"", there) for data in seen):
             raise _FailedError("Two nodes of the store showed other bytes of one object.")

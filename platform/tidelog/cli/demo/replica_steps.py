@@ -39,7 +39,7 @@ _HEALS_WITHIN_S = 60.0
 
 
 def run_replicas(folder: Path | None, console: Console, flights: Flights, year_s: float = YEAR_S) -> int:
-    """Run it with the nodes' folders in `folder` (`demo-replicas`), made anew; 0, or 1 when a result is wrong.
+    """Run it with the nodes' folders in `folder` (`demo-replicas`), which are made again; 0, or 1 when a result is wrong.
 
     Raises `UsageProblemError` when the store's program or Java is missing, or the nodes do not start.
     """
@@ -126,7 +126,7 @@ class _Mishaps:
         elif done == 1 and sent >= self.wanted * 0.4:
             self.nodes.start(KILLED)
             self.healed = threads.submit(self._heal, KILLED)
-            self.told.append(f"after {number(acked)} node {KILLED + 1} was started again, and told to heal")
+            self.told.append(f"after {number(acked)} node {KILLED + 1} was started again, and asked to heal")
         elif done == 2 and sent >= self.wanted * 0.6 and self.healed is not None and self.healed.done():
             self.healed.result()
             self.nodes.wipe(WIPED)

@@ -7,7 +7,6 @@ store goes on with one node gone, and loses nothing with two.
 import hmac
 import json
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -26,7 +25,7 @@ import obstore
 from obstore.store import S3Store
 
 from tidelog.commands.failures import UsageProblemError
-from tidelog.log.base.clock import SystemClock
+from tidelog.log.base.clock import SystemClock, SystemIds
 
 NODES = 4
 BUCKET = "lakes"
@@ -85,8 +84,9 @@ class StoreNodes:
     def __init__(self, folder: Path, count: int = NODES) -> None:
         self.folder = folder
         self.address = own_address()
-        self.access_key_id = "tidelog" + secrets.token_hex(4)
-        self.secret_access_key = secrets.token_hex(16)
+        ids = SystemIds()
+        self.access_key_id = f"tidelog{ids.secret(4).hex()}"
+        self.secret_access_key = ids.secret(16).hex()
         self._program = find_program()
         ports = _free_ports(self.address, count)
         self._nodes = [
@@ -173,7 +173,7 @@ class StoreNodes:
         self._signal(number, signal.SIGCONT)
 
     def wipe(self, number: int) -> None:
-        """Kill a node and delete all that it stored: its disk is lost, an empty one stands in."""
+        """Kill a node and delete all that it stored: its disk is lost, an empty one takes its place."""
         self.kill(number)
         shutil.rmtree(self._nodes[number].folder)
 

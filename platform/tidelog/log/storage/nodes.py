@@ -1,4 +1,4 @@
-"""The nodes of one replicated store, each with an address: who stands in when one does not answer.
+"""The nodes of one replicated store, each with an address: which one is asked when another does not answer.
 
 A store that keeps several copies answers at each of its nodes. A call goes to the node that answered last, and to the
 next one where that gives no answer. What one node says is not there, another one is asked for: a node that has just

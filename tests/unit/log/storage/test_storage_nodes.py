@@ -1,4 +1,4 @@
-"""A store of several nodes: another one stands in, and what one does not have is asked of a second."""
+"""A store of several nodes: where one is away another is asked, and what one does not have a second is asked for."""
 
 import re
 from collections.abc import Sequence
