@@ -1,9 +1,9 @@
 """A chaos run over a replicated store: its nodes are killed, frozen, cut off and wiped, one at a time.
 
 The store (four nodes of MinIO's, as `tidelog demo --replicas` starts them) promises to go on with one node gone. So the
-next fault waits until the node that suffered the last one has again what others have; the run asks the store to heal, as
-an operator does. Past the promise, when two of four are gone, nothing is written: clients get errors that say to try
-again, and go on when one of the two is back.
+next fault waits until the node that suffered the last one has again what others have; the run asks the store to
+heal, as an operator does. Past the promise, when two of four are gone, nothing is written: clients get errors that say
+to try again, and go on when one of the two is back.
 """
 
 import time

@@ -39,7 +39,7 @@ _HEALS_WITHIN_S = 60.0
 
 
 def run_replicas(folder: Path | None, console: Console, flights: Flights, year_s: float = YEAR_S) -> int:
-    """Run it with the nodes' folders in `folder` (`demo-replicas`), which are made again; 0, or 1 when a result is wrong.
+    """Run it with the nodes' folders in `folder` (`demo-replicas`), emptied first; 0, or 1 when a result is wrong.
 
     Raises `UsageProblemError` when the store's program or Java is missing, or the nodes do not start.
     """
