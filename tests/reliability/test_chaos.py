@@ -1,14 +1,17 @@
 """A short chaos run with real processes: one round of each fault, and everything holds; and what it is made of."""
 
+import socket
 from pathlib import Path
 from random import Random
 
 import pytest
+from chaos_nodes import pauses
 from chaos_plan import BESIDE_BROKERS, FEW_WORKERS, KAFKA_WORKERS, Place
 from chaos_run import FAULTS, Chaos, Verdict, Wanted
 from chaos_storage import ChaosStorage, Faults, PowerNotes, Switch, cut_power
 from history import History, Stretch
 from journals import HistoryReader, JournalFile, events
+from support.tcp_gate import tcp_gates
 
 from tidelog.log.base.errors import StorageFullError, StoragePermissionError, StorageUnavailableError
 from tidelog.log.storage import LocalStorage
@@ -54,6 +57,34 @@ def test_no_application_notices_a_rolling_restart(tmp_path: Path) -> None:
     wanted = Wanted(SEED, seconds=4.0, rounds=0, records=1_000, drained_every_s=1.0)
     verdict = with_brokers(tmp_path, "--drain-brokers 1", wanted)
     assert verdict.rounds["drained"] >= 3
+
+
+# --- the nodes of a store --------------------------------------------------------------------------------
+
+
+def test_pauses_while_a_majority_is_gone_are_counted_apart() -> None:
+    assert pauses([1.0, 2.0, 5.0, 100.0, 140.0, 141.0], [(101.0, 121.0)]) == (95.0, 40.0)
+    assert pauses([], []) == (0.0, 0.0)
+
+
+def test_what_a_gate_holds_comes_through_when_it_opens() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        tcp_gates([server.getsockname()[:2]]) as (gate,),
+        socket.create_connection(("127.0.0.1", gate.port), 10) as client,
+    ):
+        client.sendall(b"one")
+        behind, _ = server.accept()
+        with behind:
+            assert behind.recv(3) == b"one"
+            gate.shut()
+            client.sendall(b"two")
+            behind.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                behind.recv(3)
+            gate.open()
+            behind.settimeout(10)
+            assert behind.recv(3) == b"two"
 
 
 # --- the disk ----------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ class TcpGate:
         self._loop = loop
         self._is_open = asyncio.Event()
         self._is_open.set()
-        self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
 
     @property
@@ -43,9 +42,6 @@ class TcpGate:
         self.port = server.sockets[0].getsockname()[1]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
         try:
             await self._is_open.wait()
             up_reader, up_writer = await asyncio.open_connection(self._host, self._server_port)
@@ -54,7 +50,6 @@ class TcpGate:
             pass
         finally:
             writer.close()
-            self._tasks.discard(task)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -81,5 +76,15 @@ def tcp_gates(servers: Sequence[tuple[str, int]]) -> Iterator[list[TcpGate]]:
             asyncio.run_coroutine_threadsafe(gate.listen(), loop).result(10)
         yield gates
     finally:
+        asyncio.run_coroutine_threadsafe(_end_all(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
+        loop.close()
+
+
+async def _end_all() -> None:
+    """End all connections of this loop."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

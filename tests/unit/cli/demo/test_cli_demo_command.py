@@ -19,7 +19,13 @@ def calls(monkeypatch):
         folders.append((folder, "kafka") if kafka else folder)
         return int(folder == Path("wrong"))
 
+    def run_replicas(folder, console, flights):
+        folders.append((folder, "replicas"))
+        return int(folder == Path("wrong"))
+
     monkeypatch.setitem(sys.modules, "tidelog.cli.demo.run", SimpleNamespace(run_demo=run_demo))
+    monkeypatch.setitem(sys.modules, "tidelog.cli.demo.replica_steps", SimpleNamespace(run_replicas=run_replicas))
+    monkeypatch.setitem(sys.modules, "tidelog.cli.demo.flights", SimpleNamespace(load_flights=lambda: None))
     return folders
 
 
@@ -41,12 +47,23 @@ def test_a_kafka_client_produces_where_that_is_asked_for(calls):
     assert calls == [(None, "kafka")]
 
 
+def test_it_runs_on_a_store_of_nodes_where_that_is_asked_for(calls):
+    assert run("--replicas").exit_code == 0
+    assert run("--replicas", "--lake", "wrong").exit_code == 1
+    assert calls == [(None, "replicas"), (Path("wrong"), "replicas")]
+
+
 def test_wrong_results_set_the_exit_code(calls):
     assert run("--lake", "wrong").exit_code == 1
 
 
 @pytest.mark.parametrize(
-    ("args", "why"), [(["--lake", "s3://bucket/x"], "is a local folder"), (["--format", "json"], "leave out --format")]
+    ("args", "why"),
+    [
+        (["--lake", "s3://bucket/x"], "is a local folder"),
+        (["--format", "json"], "leave out --format"),
+        (["--kafka", "--replicas"], "two demos"),
+    ],
 )
 def test_refusals(calls, args, why):
     result = run(*args)
