@@ -195,9 +195,7 @@ class WrittenEntry:
         firsts = outcomes.offsets(self._records.num_rows)[self._starts].tolist()
         log_starts, topic = self._log_starts(), self._engine.known
         codec = None if topic is None else codec_of_topic(topic.known)
-        records = self._records
-        lacks_times = not isinstance(records, NotedRecords) and records.column("timestamp").null_count > 0
-        stamped = lacks_times and outcomes.append_ms is None
+        stamped = _lacks_times(self._records) and outcomes.append_ms is None
         for at, (unit, first) in enumerate(zip(self._units, firsts, strict=True)):
             error = outcomes.errors.get(at)
             producer_id, partition = unit.header.producer_id, unit.partition
@@ -256,6 +254,13 @@ def _size_of(records: pa.Table | NotedRecords) -> int:
     if isinstance(records, NotedRecords):
         return records.nbytes
     return sum(records.column(name).nbytes for name in ("key", "value", "headers"))
+
+
+def _lacks_times(records: pa.Table | NotedRecords) -> bool:
+    """Whether a record has no timestamp, or one of those that were read together with these."""
+    if isinstance(records, NotedRecords):
+        return any(piece.notes.timeless for piece in records.pieces)
+    return bool(records.column("timestamp").null_count)
 
 
 def _duplicate(unit: ProducedBatch) -> DuplicateSequenceError:
