@@ -22,7 +22,7 @@ from tidelog.log.base.clock import Ids, SystemIds
 from tidelog.log.base.errors import InvalidPathError, InvalidUriError
 from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.storage.file_systems import is_this_machines, type_of
-from tidelog.log.storage.local_drafts import Draft, Drafts, Step
+from tidelog.log.storage.local_drafts import Draft, Drafts, DraftStep
 from tidelog.log.storage.local_durability import Durability
 from tidelog.log.storage.local_errors import Failing, failed, failed_or_done, failed_to_read, not_found
 from tidelog.log.storage.local_files import (
@@ -239,14 +239,14 @@ class LocalStorage:
         with Failing("create", location):
             self._durability.make_name_durable(folder)
         step, number = self._drafts.finish(draft, location)
-        if step is Step.DONE:
+        if step is DraftStep.DONE:
             return True
-        if step is Step.TAKEN or (step is Step.NAMING and number == errno.EEXIST):
+        if step is DraftStep.TAKEN or (step is DraftStep.NAMING and number == errno.EEXIST):
             return self._found(folder, location)
         error = OSError(number, os.strerror(number))
-        if step is Step.SYNC:
+        if step is DraftStep.SYNC:
             raise failed("write", location, error) from error
-        if step is Step.SYNC_OF_NAME:
+        if step is DraftStep.SYNC_OF_NAME:
             raise self._durability.name_not_synced(folder, location, error) from error
         if self._drafts.must_be_temporary(draft, error):
             return self.put_if_absent(path, data)  # what comes before it is done

@@ -35,7 +35,7 @@ _UNKNOWN: Final = frozenset((errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno
 _MOST_SPARE: Final = 16
 
 
-class Step(IntEnum):
+class DraftStep(IntEnum):
     """Where the last steps of a file ended: all are done, or this one has failed."""
 
     DONE = 0
@@ -158,11 +158,11 @@ class Drafts:
         return None if fd < 0 else Draft(fd, "")
 
     @staticmethod
-    def finish(draft: Draft, location: str) -> tuple[Step, int]:
+    def finish(draft: Draft, location: str) -> tuple[DraftStep, int]:
         """Sync what `begin` gave, name it, and sync the name: (how far that came, the number of the error)."""
         assert NATIVE is not None
         step, number = NATIVE.finish(draft.fd, os.fsencode(location), os.fsencode(os.path.dirname(location)))
-        return Step(step), number
+        return DraftStep(step), number
 
     def open(self, folder: str) -> Draft:
         """A new file for an object in `folder`, by the way that suits the file system. Raises OSError."""

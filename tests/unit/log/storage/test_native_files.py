@@ -15,7 +15,7 @@ from support.unnamed_files import with_unnamed_files
 from tidelog.log.base.errors import MissingSegmentError, StorageError
 from tidelog.log.door.commit_objects import make_durable
 from tidelog.log.storage import LocalStorage, local_drafts
-from tidelog.log.storage.local_drafts import Step
+from tidelog.log.storage.local_drafts import DraftStep
 
 
 @pytest.fixture
@@ -134,11 +134,11 @@ def test_each_step_of_an_entry_says_why_it_failed(root: Path) -> None:
     folder = os.fsencode(root)
     fd = module.begin(folder, root.stat().st_dev, b"content")
     try:
-        assert module.finish(fd, folder + b"/none/a", folder) == (Step.NAMING, errno.ENOENT)
-        assert module.finish(-1, folder + b"/a", folder) == (Step.SYNC, errno.EBADF)
-        assert module.finish(fd, folder + b"/a", folder + b"/none")[0] == Step.SYNC_OF_NAME
-        assert module.finish(fd, folder + b"/a", folder) == (Step.TAKEN, 0)
-        assert module.finish(fd, folder + b"/b", folder) == (Step.DONE, 0)
+        assert module.finish(fd, folder + b"/none/a", folder) == (DraftStep.NAMING, errno.ENOENT)
+        assert module.finish(-1, folder + b"/a", folder) == (DraftStep.SYNC, errno.EBADF)
+        assert module.finish(fd, folder + b"/a", folder + b"/none")[0] == DraftStep.SYNC_OF_NAME
+        assert module.finish(fd, folder + b"/a", folder) == (DraftStep.TAKEN, 0)
+        assert module.finish(fd, folder + b"/b", folder) == (DraftStep.DONE, 0)
     finally:
         os.close(fd)
     assert [(root / name).read_bytes() for name in "ab"] == [b"content"] * 2
@@ -149,7 +149,7 @@ def test_a_sync_says_what_is_not_there(storage: LocalStorage, root: Path) -> Non
     storage.put("f/a", b"1")
     os.mkfifo(root / "f" / "pipe")
     for count in (1, 30):
-        there = [f"f/{number}" for number in range(count)]
+        there = [f"f/{count}-{number}" for number in range(count)]
         for path in there:
             storage.put(path, b"1")
         for _ in range(2):
