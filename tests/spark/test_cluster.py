@@ -1,4 +1,4 @@
-"""On Spark's own cluster: a streaming pair and a maintenance job, and a worker dies in the middle."""
+"""On Spark's own cluster, the lake on S3: a streaming pair and a maintenance job, and a worker dies in the middle."""
 
 import json
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.spark_cluster import PATIENCE_S, Cluster, cluster_in
+from support.versitygw import S3Place, fresh_place, in_environment
 from support.waiting import eventually
 
 from tidelog.cli.main import app
@@ -34,9 +35,22 @@ SEGMENTS = 150
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def place() -> Iterator[S3Place]:
+    """A place on S3, which the environment leads to: that of this process, of workers and so of executors."""
+    with fresh_place() as found, in_environment(found.environment):
+        yield found
+
+
+@pytest.fixture(scope="module")
+def cluster(place: S3Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster_in(tmp_path_factory.mktemp("cluster")) as running:
         yield running
+
+
+@pytest.fixture
+def lake(place: S3Place) -> Iterator[Lake]:
+    with Lake(place.uri) as opened:
+        yield opened
 
 
 def values(lake: Lake, topic: str) -> list[list[int]]:
@@ -78,7 +92,7 @@ def fill(lake: Lake) -> None:
         lake.create_topic(topic, partitions=2)
 
 
-def test_a_worker_dies_while_jobs_run(cluster: Cluster, lake: Lake, tmp_path: Path) -> None:
+def test_a_worker_dies_while_jobs_run(cluster: Cluster, place: S3Place, lake: Lake, tmp_path: Path) -> None:
     fill(lake)
     newest = keyed(lake)
     script = tmp_path / "pair.py"
@@ -86,7 +100,7 @@ def test_a_worker_dies_while_jobs_run(cluster: Cluster, lake: Lake, tmp_path: Pa
     pair = cluster.submit("pair", script, lake.uri, str(tmp_path / "checkpoints"))
     eventually(lambda: count(lake, "out") > 0 or pair.poll() is not None, "records that are copied", PATIENCE_S)
 
-    folder = Path(lake.uri.removeprefix("file://")) / "keyed"
+    folder = place.folder / "lake/keyed"
     before = set(folder.glob("partition=*/*.parquet"))
     job = cluster.submit("job", JOBS / "maintain.py", "--lake", lake.uri, "--topic", "keyed", "--format", "json")
     eventually(
