@@ -1,9 +1,12 @@
-"""What a consumer group is, as its log says: generation, members and committed offsets (Kafka's classic protocol)."""
+"""What a consumer group is, as its log says: its members, what they read, and committed offsets.
+
+A group rebalances by Kafka's classic protocol (`Group`), or by that of KIP-848 (`ConsumerGroup`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from tidelog.transactions.model import TransactionKey
 
@@ -21,6 +24,9 @@ class GroupPhase(StrEnum):
     COMPLETING = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
+    # Of groups of the type consumer: no assignment of the newest epoch yet; members that have not all of theirs yet.
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,141 @@ class Group:
     # When it became empty, ms since the epoch by the clock of the member that wrote that; offsets expire from there.
     empty_since_ms: int | None = None
 
+    @property
+    def type(self) -> str:
+        """Its type, by Kafka's name: its members rebalance in rounds."""
+        return "classic"
+
+
+class AssignedPartition(NamedTuple):
+    """A partition that a member is to read: of the topic of an id, and of the name that it had then."""
+
+    topic_id: str
+    topic: str
+    partition: int
+
+
+Assignment: TypeAlias = frozenset[AssignedPartition]
+
+# The epoch of a static member that is away, and will be back within its session timeout.
+AWAY = -2
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMember:
+    """A member of a `ConsumerGroup`. Times in ms.
+
+    `topics` that it subscribes to by name, and `matched` that its `regex` matches and it may see. `assignor`: the one
+    that it votes for. `epoch`: the last one that it has heard of. `previous_epoch`: the one before, which a request may
+    still name whose answer was lost. `assigned`: what it may read. `revoking`: what it has to give up first; no other
+    member gets that before it says that it has.
+    """
+
+    member_id: str
+    client_id: str = ""
+    host: str = ""
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int = 300_000
+    instance_id: str | None = None
+    rack: str | None = None
+    topics: frozenset[str] = frozenset()
+    regex: str | None = None
+    matched: frozenset[str] = frozenset()
+    assignor: str | None = None
+    epoch: int = 0
+    previous_epoch: int = 0
+    assigned: Assignment = frozenset()
+    revoking: Assignment = frozenset()
+
+    @property
+    def turn(self) -> int:
+        """What a watch over it goes by: a member whose epoch has changed since lives."""
+        return self.epoch
+
+    @property
+    def joined(self) -> bool:
+        """Whether it takes part in a round: there are none."""
+        return False
+
+    @property
+    def subscription(self) -> frozenset[str]:
+        """The names of all topics that it subscribes to."""
+        return self.topics | self.matched
+
+    @property
+    def held(self) -> Assignment:
+        """The partitions that no other member may get now."""
+        return self.assigned | self.revoking
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroup:
+    """A group whose assignment no member works out (KIP-848). Epochs never go back.
+
+    `epoch`: grows with each change of members, subscriptions or topics. `assignment_epoch`: the one that `targets` were
+    computed for, by `assignor`: what each member is to read in the end. `metadata_hash`: of the topics subscribed to.
+    """
+
+    group_id: str
+    epoch: int = 0
+    assignment_epoch: int = 0
+    assignor: str | None = None
+    metadata_hash: int = 0
+    members: Mapping[str, ConsumerMember] = field(default_factory=dict)
+    targets: Mapping[str, Assignment] = field(default_factory=dict)
+    # As a `Group` has it.
+    empty_since_ms: int | None = None
+
+    @property
+    def phase(self) -> GroupPhase:
+        """Kafka's state of the group."""
+        if not self.members:
+            return GroupPhase.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return GroupPhase.ASSIGNING
+        settled = all(self.is_reconciled(member) for member in self.members.values())
+        return GroupPhase.STABLE if settled else GroupPhase.RECONCILING
+
+    def target(self, member_id: str) -> Assignment:
+        """What a member is to read in the end."""
+        return self.targets.get(member_id, frozenset())
+
+    def is_reconciled(self, member: ConsumerMember) -> bool:
+        """Whether a member reads all that it is to read, and nothing else, in the epoch of the assignment."""
+        is_current = member.epoch == self.assignment_epoch and not member.revoking
+        return is_current and member.assigned == self.target(member.member_id)
+
+    # --- what it has in common with a group of the classic protocol ---
+
+    @property
+    def type(self) -> str:
+        """Its type, by Kafka's name."""
+        return "consumer"
+
+    @property
+    def generation(self) -> int:
+        """Its epoch."""
+        return self.epoch
+
+    @property
+    def protocol_type(self) -> str:
+        """That of consumers."""
+        return "consumer"
+
+    @property
+    def protocol(self) -> str | None:
+        """The assignor."""
+        return self.assignor
+
+    @property
+    def leader(self) -> None:
+        """No member leads."""
+        return
+
+
+AnyMember: TypeAlias = Member | ConsumerMember
+AnyGroup: TypeAlias = Group | ConsumerGroup
+
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
@@ -86,7 +227,7 @@ class GroupView:
     `pending`: offsets that wait for transactions, in the order in which they were written.
     """
 
-    group: Group | None = None
+    group: AnyGroup | None = None
     offsets: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
     pending: Mapping[PendingPlace, CommittedOffset] = field(default_factory=dict)
 
@@ -105,6 +246,6 @@ class Decision(Generic[R_co]):
     """
 
     response: R_co
-    group: Group | None = None
+    group: AnyGroup | None = None
     offsets: Mapping[TopicPartition, CommittedOffset | None] = field(default_factory=dict)
     pending: Mapping[PendingPlace, CommittedOffset | None] = field(default_factory=dict)

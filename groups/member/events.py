@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from tidelog.groups.assignors.assign import ASSIGNORS
-from tidelog.groups.model import Decision, Group, GroupView, TopicPartition
+from tidelog.groups.model import AnyGroup, Decision, GroupView, TopicPartition
 from tidelog.groups.rules.members import check_group_id
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
 
@@ -17,7 +17,7 @@ COOPERATIVE = "cooperative-sticky"
 class GroupDoor(Protocol):
     """What a membership asks of the log in which groups live."""
 
-    def group(self, group_id: str) -> Group | None:
+    def group(self, group_id: str) -> AnyGroup | None:
         """The group as the log has it now; None where there is none."""
 
     def decide(self, group_id: str, rule: Callable[[GroupView], Decision[R]]) -> R:

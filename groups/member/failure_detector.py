@@ -2,7 +2,7 @@
 
 from tidelog.groups.member.events import GroupDoor
 from tidelog.groups.member.heartbeats import HeartbeatTimers, Leases, RebalanceTimer
-from tidelog.groups.model import Group, GroupPhase, Member
+from tidelog.groups.model import AnyGroup, AnyMember, GroupPhase
 from tidelog.groups.rules.members import evict_late, evict_silent
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import StorageUnavailableError
@@ -33,7 +33,7 @@ class FailureDetector:
         """When to look next, on the elapsed clock."""
         return self._due_s
 
-    def step(self, group: Group) -> bool:
+    def step(self, group: AnyGroup) -> bool:
         """Look at the watched members, and evict those that must go. Returns whether any went. Raises StorageError.
 
         `group`: as the observer saw it just now.
@@ -54,7 +54,7 @@ class FailureDetector:
             self._leases.of_member(self._group_id, name).release()
         return bool(gone)
 
-    def _watched(self, group: Group) -> list[Member]:
+    def _watched(self, group: AnyGroup) -> list[AnyMember]:
         others = [member for name, member in group.members.items() if name != self._member_id]
         me = group.members.get(self._member_id or "")
         if me is None or group.leader == self._member_id:
@@ -62,7 +62,7 @@ class FailureDetector:
         joins = group.phase is GroupPhase.PREPARING and me.joined
         return [member for member in others if member.member_id == group.leader or (joins and not member.joined)]
 
-    def _look(self, member: Member) -> None:
+    def _look(self, member: AnyMember) -> None:
         try:
             counter = self._leases.counter(self._group_id, member.member_id)
         except StorageUnavailableError:
@@ -76,7 +76,7 @@ class FailureDetector:
         now_ms = self._clock.now_ms()
         return self._log.decide(self._group_id, lambda view: evict_silent(view, self._group_id, silent, now_ms=now_ms))
 
-    def _evict_late(self, group: Group) -> frozenset[str]:
+    def _evict_late(self, group: AnyGroup) -> frozenset[str]:
         """A member that joined waits for the longest rebalance timeout, then the round goes on without the others."""
         me = group.members.get(self._member_id or "")
         joining = group.phase is GroupPhase.PREPARING and me is not None and me.joined
@@ -108,7 +108,7 @@ class ExternalFailureDetector:
         """Seconds until the next step is worth while."""
         return max(0.0, self._detector.due_at() - self._clock.elapsed_s())
 
-    def step(self) -> Group | None:
+    def step(self) -> AnyGroup | None:
         """Look once, and evict the members that are due; returns the group after it. Raises StorageError."""
         group = self._log.group(self._group_id)
         if group is not None and self._detector.step(group):

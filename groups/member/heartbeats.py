@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 
-from tidelog.groups.model import Member
+from tidelog.groups.model import AnyMember
 from tidelog.log.delta import layout
 from tidelog.log.storage.leases import Lease, SilenceTimers, read_object
 from tidelog.log.storage.port import Storage
@@ -79,7 +79,7 @@ class HeartbeatTimers:
     def __init__(self) -> None:
         self._timers: SilenceTimers[tuple[int, int | None]] = SilenceTimers()
 
-    def look(self, member: Member, counter: int | None, now_s: float) -> None:
+    def look(self, member: AnyMember, counter: int | None, now_s: float) -> None:
         """Note what the observer saw of a member's lease just now.
 
         The timer of a member begins again when its counter changed, when it joined again, and as `SilenceTimers` says.

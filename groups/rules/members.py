@@ -12,10 +12,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
-from tidelog.groups.model import Decision, Group, GroupPhase, GroupView, Member
+from tidelog.groups.model import AnyGroup, AnyMember, ConsumerGroup, Decision, Group, GroupPhase, GroupView, Member
+from tidelog.groups.rules.departures import evict
+from tidelog.groups.rules.departures import without as without_members
 from tidelog.groups.rules.rounds import begin, common_protocols, complete, elected_protocol, put, without
 from tidelog.log.base.errors import (
     FencedInstanceError,
+    GroupNotFoundError,
     IllegalGenerationError,
     InconsistentProtocolError,
     InvalidGroupError,
@@ -37,8 +40,28 @@ def check_group_id(group_id: str) -> None:
 
 
 def current(view: GroupView, group_id: str) -> Group:
-    """The group; an empty one where there is none."""
-    return Group(group_id) if view.group is None else view.group
+    """The group, of the classic protocol; an empty one where there is none, or where one of another type is empty.
+
+    Raises InconsistentProtocolError for a group of another type that has members.
+    """
+    group = view.group
+    if isinstance(group, ConsumerGroup):
+        if group.members:
+            raise InconsistentProtocolError(
+                f"Group {group_id!r} is of the type consumer: its members have `group.protocol` consumer, and no member"
+                " of the classic protocol can be among them. Set `group.protocol` to consumer, or stop its members"
+                " first."
+            )
+        return Group(group_id, generation=group.epoch, empty_since_ms=group.empty_since_ms)
+    return Group(group_id) if group is None else group
+
+
+def group_of_other_type(group: Group) -> GroupNotFoundError:
+    """What a member of the consumer protocol is refused with, in a group of the classic one."""
+    return GroupNotFoundError(
+        f"Group {group.group_id!r} is not of the type consumer: its members have `group.protocol` classic. Set"
+        " `group.protocol` to classic, or stop its members first."
+    )
 
 
 # --- joining -----------------------------------------------------------------------------------------------
@@ -79,11 +102,11 @@ def join(
         check_member(group, member.member_id, member.instance_id)
         after = _rejoin(group, member)
     elif (old := _holder(group, member.instance_id)) is not None:
-        after = _take_place(group, old, member)
+        after = _take_place(group, group.members[old.member_id], member)
     else:
         after = put(begin(group), member, joined=True)
     after = complete(after, now_ms) if ends_round else after
-    return Decision(response=after) if after is before else _written(after)
+    return Decision(response=after, group=None if after is before else after)
 
 
 def join_all(
@@ -162,7 +185,7 @@ def _require_compatible(group: Group, member: Member, protocol_type: str) -> Non
         )
 
 
-def _holder(group: Group, instance_id: str | None) -> Member | None:
+def _holder(group: AnyGroup, instance_id: str | None) -> AnyMember | None:
     """The member of that static id."""
     if instance_id is None:
         return None
@@ -181,11 +204,13 @@ def _topics(member: Member) -> dict[str, frozenset[str]]:
     return {name: subscribed_topics(data) for name, data in member.protocols}
 
 
-def topics_of_members(group: Group) -> frozenset[str] | None:
+def topics_of_members(group: AnyGroup) -> frozenset[str] | None:
     """The topics that members subscribe to; None when they don't say, or it can't be read.
 
     Source: `computeSubscribedTopics`.
     """
+    if isinstance(group, ConsumerGroup):
+        return frozenset().union(*(member.subscription for member in group.members.values()))
     if group.protocol_type != PROTOCOL_TYPE:
         return None
     try:
@@ -197,7 +222,7 @@ def topics_of_members(group: Group) -> frozenset[str] | None:
 # --- being a member ----------------------------------------------------------------------------------------
 
 
-def check_member(group: Group, member_id: str, instance_id: str | None = None) -> None:
+def check_member(group: AnyGroup, member_id: str, instance_id: str | None = None) -> None:
     """Refuse a caller that is no member: FencedInstanceError when another has its static id, else UnknownMemberError.
 
     Source: `GroupCoordinator.validateCurrentMember`.
@@ -214,6 +239,14 @@ def check_member(group: Group, member_id: str, instance_id: str | None = None) -
             f"Group {group.group_id!r} has no member {member_id!r}: members that leave, or are silent for their session"
             " timeout, are no members any more. Join again."
         )
+
+
+def other_protocol(group: ConsumerGroup, member_id: str) -> UnknownMemberError:
+    """What a member of the classic protocol is refused with, in a group of the type consumer that has members."""
+    return UnknownMemberError(
+        f"Group {group.group_id!r} has no member {member_id!r} of the classic protocol: it is of the type consumer. Set"
+        " `group.protocol` to consumer."
+    )
 
 
 def check_generation(group: Group, generation: int) -> None:
@@ -259,11 +292,15 @@ def sync(
 # --- going -------------------------------------------------------------------------------------------------
 
 
-def leave(view: GroupView, group_id: str, member_id: str, *, now_ms: int) -> Decision[Group]:
+def leave(view: GroupView, group_id: str, member_id: str, *, now_ms: int) -> Decision[AnyGroup]:
     """A member goes; the others rebalance. Raises UnknownMemberError. Source: `GroupCoordinator.handleLeaveGroup`.
 
     Static members don't leave when they are closed, so that they can come back: their callers don't call this.
     """
+    if isinstance(view.group, ConsumerGroup):
+        check_member(view.group, member_id)
+        rest = without_members(view.group, [member_id], now_ms)
+        return Decision(response=rest, group=rest)
     group = current(view, group_id)
     check_member(group, member_id)
     return _written(_go_on(without(group, [member_id]), now_ms))
@@ -277,6 +314,8 @@ def evict_silent(
     `watched`: member id -> its `turn` when the watch began; a member that has joined since is alive, and stays.
     Source: `GroupCoordinator.onExpireHeartbeat`.
     """
+    if isinstance(view.group, ConsumerGroup):
+        return evict(view.group, watched, now_ms)
     group = current(view, group_id)
     gone = frozenset(
         name for name, turn in watched.items() if name in group.members and group.members[name].turn == turn
@@ -294,8 +333,10 @@ def evict_late(view: GroupView, group_id: str, generation: int, *, now_ms: int) 
     another generation, is Stable, or when no member has joined yet.
     Source: `GroupCoordinator.onCompleteJoin` and `onExpirePendingSync`.
     """
-    group = current(view, group_id)
     none: frozenset[str] = frozenset()
+    if isinstance(view.group, ConsumerGroup):
+        return Decision(response=none)
+    group = current(view, group_id)
     if group.generation != generation:
         return Decision(response=none)
     if group.phase is GroupPhase.COMPLETING and group.leader is not None:
@@ -312,5 +353,5 @@ def _go_on(group: Group, now_ms: int) -> Group:
     return complete(begin(group), now_ms)
 
 
-def _written(group: Group) -> Decision[Group]:
+def _written(group: Group) -> Decision[AnyGroup]:
     return Decision(response=group, group=group)

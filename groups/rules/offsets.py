@@ -4,7 +4,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE
-from tidelog.groups.model import CommittedOffset, Decision, Group, GroupPhase, GroupView, PendingPlace, TopicPartition
+from tidelog.groups.model import (
+    AnyGroup,
+    CommittedOffset,
+    ConsumerGroup,
+    Decision,
+    Group,
+    GroupPhase,
+    GroupView,
+    PendingPlace,
+    TopicPartition,
+)
 from tidelog.groups.rules.members import check_generation, check_group_id, check_member, current, topics_of_members
 from tidelog.log.base.errors import (
     GroupNotEmptyError,
@@ -12,6 +22,7 @@ from tidelog.log.base.errors import (
     GroupSubscribedError,
     IllegalGenerationError,
     RebalanceInProgressError,
+    StaleMemberEpochError,
     UnknownMemberError,
 )
 from tidelog.transactions.model import TransactionKey
@@ -79,10 +90,14 @@ def settle(view: GroupView, transaction: TransactionKey, *, committed: bool) -> 
     return Decision(response=None, offsets=became if committed else {}, pending=dict.fromkeys(gone))
 
 
-def _require_committer(view: GroupView, committer: GroupIdentity) -> Group:
+def _require_committer(view: GroupView, committer: GroupIdentity) -> AnyGroup:
     """Refuse a caller that is no member of the group's generation, unless the group has no members."""
     group_id, generation = committer.group_id, committer.generation
     check_group_id(group_id)
+    if isinstance(view.group, ConsumerGroup):
+        if generation >= 0 or view.group.members:
+            check_member_epoch(view.group, committer.member_id, generation)
+        return view.group
     group = current(view, group_id)
     if generation >= 0 and view.group is None:
         raise IllegalGenerationError(
@@ -100,6 +115,19 @@ def _require_committer(view: GroupView, committer: GroupIdentity) -> Group:
     return group
 
 
+def check_member_epoch(group: ConsumerGroup, member_id: str, epoch: int) -> None:
+    """Refuse a caller that is no member, or whose epoch is not the member's: its partitions may be others' by now.
+
+    Raises `UnknownMemberError`, `StaleMemberEpochError`. Source: `ConsumerGroup.validateOffsetCommit`.
+    """
+    check_member(group, member_id)
+    if (known_epoch := group.members[member_id].epoch) != epoch:
+        raise StaleMemberEpochError(
+            f"Member {member_id!r} of group {group.group_id!r} is in epoch {known_epoch}, not {epoch}: what it owned"
+            " then may be others' by now. Ask again in the epoch of the next heartbeat's answer."
+        )
+
+
 def delete_group(view: GroupView, group_id: str) -> Decision[None]:
     """Delete a group without members, and all its offsets.
 
@@ -114,7 +142,7 @@ def delete_group(view: GroupView, group_id: str) -> Decision[None]:
         )
     return Decision(
         response=None,
-        group=replace(group, phase=GroupPhase.DEAD),
+        group=Group(group_id, phase=GroupPhase.DEAD),
         offsets=dict.fromkeys(view.offsets),
         pending=dict.fromkeys(view.pending),
     )
@@ -154,11 +182,11 @@ def delete_offsets(
     )
 
 
-def found_group(view: GroupView, group_id: str) -> Group:
+def found_group(view: GroupView, group_id: str) -> AnyGroup:
     """The group, where there is one. Raises `GroupNotFoundError`."""
     if not view.exists:
         raise group_not_found(group_id)
-    return current(view, group_id)
+    return Group(group_id) if view.group is None else view.group
 
 
 def group_not_found(group_id: str) -> GroupNotFoundError:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import mmh3
 
-from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, TopicPartition
+from tidelog.groups.model import AnyGroup, CommittedOffset, Decision, GroupView, TopicPartition
 from tidelog.groups.rules.expiry import expire
 from tidelog.groups.rules.members import check_group_id
 from tidelog.groups.rules.offsets import decide_commit, delete_group, delete_offsets, settle
@@ -51,7 +51,7 @@ class GroupLog:
 
     # --- reading -------------------------------------------------------------------------------------------
 
-    def group(self, group_id: str) -> Group | None:
+    def group(self, group_id: str) -> AnyGroup | None:
         """The group; None when no member ever joined it, or it was deleted since."""
         return self._written(group_id).group
 
@@ -109,14 +109,14 @@ class GroupLog:
         """The ids of all groups that have members, a generation or offsets; sorted."""
         return sorted(group_id for log in self.tables() for group_id in log.look(GroupsFold.group_ids))
 
-    def with_members(self) -> dict[str, Group]:
+    def with_members(self) -> dict[str, AnyGroup]:
         """The groups that have members, by their ids."""
 
-        def at(fold: GroupsFold) -> dict[str, Group]:
+        def at(fold: GroupsFold) -> dict[str, AnyGroup]:
             found = {group_id: fold.view(group_id).group for group_id in fold.group_ids()}
             return {group_id: group for group_id, group in found.items() if group is not None and group.members}
 
-        groups: dict[str, Group] = {}
+        groups: dict[str, AnyGroup] = {}
         for log in self.tables():
             groups |= log.look(at)
         return groups

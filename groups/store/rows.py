@@ -8,7 +8,9 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tidelog.groups.model import (
+    AnyGroup,
     CommittedOffset,
+    ConsumerGroup,
     Decision,
     Group,
     GroupPhase,
@@ -17,6 +19,8 @@ from tidelog.groups.model import (
     PendingPlace,
     TopicPartition,
 )
+from tidelog.groups.store import modern_rows
+from tidelog.groups.store.modern_rows import MEMBER, TARGET, Parts
 from tidelog.log.delta.schema import TIMESTAMP
 from tidelog.log.rows.schema import Row, RowSchema, list_of
 from tidelog.log.rows.state import RowKind
@@ -68,7 +72,8 @@ SCHEMA = RowSchema(
         "producer_id": pa.int64(),
         "producer_epoch": pa.int32(),
         "transaction": pa.int64(),
-    }
+    },
+    growth=(modern_rows.COLUMNS,),
 )
 
 
@@ -89,7 +94,7 @@ class GroupsFold:
     def take(self, rows: Sequence[Row]) -> None:
         """Go on by rows, in log order."""
         for group_id, of_group in _by_group(rows):
-            view = _after(self.view(group_id), of_group)
+            view = _after(self.view(group_id), group_id, of_group)
             if view == _NOTHING and not isinstance(self._views, ChainMap):
                 self._views.pop(group_id, None)
             else:
@@ -100,7 +105,7 @@ class GroupsFold:
         return type(self)(ChainMap({}, self._views))
 
     def __len__(self) -> int:
-        return sum(len(view.offsets) + len(view.pending) + (view.group is not None) for view in self._views.values())
+        return sum(len(view.offsets) + len(view.pending) + _size(view.group) for view in self._views.values())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GroupsFold) and self._views == other._views
@@ -111,6 +116,13 @@ class GroupsFold:
 _NOTHING = GroupView()
 
 
+def _size(group: AnyGroup | None) -> int:
+    """How many rows it takes to say what a group is."""
+    if isinstance(group, ConsumerGroup):
+        return 1 + len(group.members) + len(group.targets)
+    return 0 if group is None else 1
+
+
 def _by_group(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
     by_group: dict[str, list[Row]] = {}
     for row in rows:
@@ -118,10 +130,15 @@ def _by_group(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
     return iter(by_group.items())
 
 
-def _after(view: GroupView, rows: Iterable[Row]) -> GroupView:
+def _after(view: GroupView, group_id: str, rows: Iterable[Row]) -> GroupView:
     group, offsets, pending = view.group, dict(view.offsets), view.pending
+    parts = Parts.of(group) if isinstance(group, ConsumerGroup) else None
     for row in rows:
-        if row["kind"] == GROUP:
+        if row["kind"] in (MEMBER, TARGET) or (row["kind"] == GROUP and "type" in row):
+            parts = parts or Parts()
+            parts.take(row)
+        elif row["kind"] == GROUP:
+            parts = None
             group = None if row.get("deleted") else _group(row)
         elif row["kind"] == PENDING:
             pending = _with_pending(pending, row)
@@ -129,7 +146,7 @@ def _after(view: GroupView, rows: Iterable[Row]) -> GroupView:
             offsets.pop((row["topic"], row["partition"]), None)
         else:
             offsets[row["topic"], row["partition"]] = _offset(row)
-    return GroupView(group, offsets, pending)
+    return GroupView((parts.whole(group_id) if parts else None) or group, offsets, pending)
 
 
 def _with_pending(pending: Mapping[PendingPlace, CommittedOffset], row: Row) -> dict[PendingPlace, CommittedOffset]:
@@ -141,12 +158,15 @@ def _with_pending(pending: Mapping[PendingPlace, CommittedOffset], row: Row) -> 
     return left
 
 
-# A group; a group's offset of a partition; one that waits for a transaction.
-_KEY = ("kind", "group", "topic", "partition", "transactional_id", "producer_id", "producer_epoch", "transaction")
+# A group; a group's offset of a partition; one that waits for a transaction; a member, and its target.
+_KEY = (
+    "kind", "group", "topic", "partition", "transactional_id", "producer_id", "producer_epoch", "transaction",
+    "member_id",
+)  # fmt: skip
 
 
 def key(row: Row) -> Hashable:
-    """What a row is about: a group, a group's offset of a partition, or one that waits for a transaction."""
+    """What a row is about: a group, an offset of a partition, one that waits for a transaction, a member, a target."""
     return tuple(map(row.get, _KEY))
 
 
@@ -226,9 +246,7 @@ def _offset(row: Row) -> CommittedOffset:
 
 def changes(view: GroupView, group_id: str, decision: Decision[Any], now_ms: int) -> list[Row]:
     """The rows that a decision over `view` makes: only what it changes. Offsets without a time get `now_ms`."""
-    rows, group = [], decision.group
-    if group is not None and group != view.group and not (group.phase is GroupPhase.DEAD and view.group is None):
-        rows.append(group_row(group))
+    rows = [] if decision.group is None else _group_changes(view.group, decision.group)
     rows.extend(
         offset_row(group_id, place, None if committed is None else _dated(committed, now_ms))
         for place, committed in decision.offsets.items()
@@ -240,6 +258,15 @@ def changes(view: GroupView, group_id: str, decision: Decision[Any], now_ms: int
         if committed is not None or place in view.pending
     )
     return rows
+
+
+def _group_changes(before: AnyGroup | None, after: AnyGroup) -> list[Row]:
+    """The rows that lead from one group to another, which may be of another type."""
+    own, other = (group if isinstance(group, ConsumerGroup) else None for group in (before, after))
+    rows = list(modern_rows.modern_rows(own, other, after.group_id))
+    if isinstance(after, ConsumerGroup) or after == before or (after.phase is GroupPhase.DEAD and before is None):
+        return rows
+    return [group_row(after), *rows]
 
 
 def _dated(committed: CommittedOffset, now_ms: int) -> CommittedOffset:

@@ -6,7 +6,7 @@ from typing import Any, Final, cast, get_args
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import ConsoleError, bad
 from tidelog.console.sampler import Sampler
-from tidelog.groups.model import CommittedOffset, Member, TopicPartition
+from tidelog.groups.model import AnyMember, CommittedOffset, TopicPartition
 from tidelog.groups.rules.offsets import group_not_found
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.operations.groups import GroupDescription, PartitionLag, delete_group, describe_group, set_offsets
@@ -70,7 +70,7 @@ def _partition(lag: PartitionLag) -> dict[str, Any]:
     }
 
 
-def _member(member: Member, places: Sequence[TopicPartition]) -> dict[str, Any]:
+def _member(member: AnyMember, places: Sequence[TopicPartition]) -> dict[str, Any]:
     by_topic: dict[str, list[int]] = {}
     for topic, partition in places:
         by_topic.setdefault(topic, []).append(partition)

@@ -7,7 +7,7 @@ are those of Kafka's monitoring guide, under jmx_exporter's names.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tidelog.groups.model import GroupPhase, Member
+from tidelog.groups.model import AnyMember, GroupPhase
 from tidelog.operations.groups import GroupDescription, PartitionLag, describe_group
 from tidelog.operations.metric_families import MetricFamily
 from tidelog.operations.snapshots import LakeSnapshot
@@ -19,6 +19,8 @@ _PHASES: Final = {
     GroupPhase.COMPLETING: "numgroupscompletingrebalance",
     GroupPhase.STABLE: "numgroupsstable",
     GroupPhase.DEAD: "numgroupsdead",
+    GroupPhase.ASSIGNING: "numgroupsassigning",
+    GroupPhase.RECONCILING: "numgroupsreconciling",
 }
 _MANAGER: Final = "kafka_coordinator_group_groupmetadatamanager"
 
@@ -96,7 +98,7 @@ def _as_lag_exporter(groups: Iterable[GroupDescription], cluster: str) -> Iterat
     yield from (at, lag, late, most, latest, total, of_topic)
 
 
-def _reader(member: Member | None) -> dict[str, str]:
+def _reader(member: AnyMember | None) -> dict[str, str]:
     if member is None:
         return {"member_host": "", "consumer_id": "", "client_id": ""}
     return {"member_host": member.host, "consumer_id": member.member_id, "client_id": member.client_id}

@@ -8,7 +8,15 @@ from typing import Final
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from tidelog.groups.member.failure_detector import ExternalFailureDetector
 from tidelog.groups.member.heartbeats import Leases
-from tidelog.groups.model import CommittedOffset, Group, GroupView, Member, TopicPartition
+from tidelog.groups.model import (
+    AnyGroup,
+    AnyMember,
+    CommittedOffset,
+    ConsumerMember,
+    Group,
+    GroupView,
+    TopicPartition,
+)
 from tidelog.groups.rules.offsets import group_not_found
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import (
@@ -38,7 +46,7 @@ class PartitionLag:
     end: int | None
     records: int | None
     seconds: float | None
-    reader: Member | None = None
+    reader: AnyMember | None = None
     metadata: str = ""
 
 
@@ -69,7 +77,7 @@ class GroupDescription:
     offset of or reads, sorted. `assignments`: what each member reads, sorted, by the member's id.
     """
 
-    group: Group
+    group: AnyGroup
     partitions: Sequence[PartitionLag]
     assignments: Mapping[str, Sequence[TopicPartition]]
     lag: GroupLag
@@ -80,9 +88,10 @@ class GroupDescription:
         return not self.group.protocol_type
 
     @property
-    def members(self) -> list[tuple[Member, Sequence[TopicPartition]]]:
+    def members(self) -> list[tuple[AnyMember, Sequence[TopicPartition]]]:
         """The members by their ids, each with what it reads."""
-        return [(member, self.assignments[name]) for name, member in sorted(self.group.members.items())]
+        members: Mapping[str, AnyMember] = self.group.members
+        return [(member, self.assignments[name]) for name, member in sorted(members.items())]
 
     @property
     def topics(self) -> list[str]:
@@ -112,7 +121,7 @@ def describe_group(snapshot: LakeSnapshot, group_id: str) -> GroupDescription:
 
 
 def lag_in_partition(
-    snapshot: LakeSnapshot, place: TopicPartition, committed: CommittedOffset | None, reader: Member | None
+    snapshot: LakeSnapshot, place: TopicPartition, committed: CommittedOffset | None, reader: AnyMember | None
 ) -> PartitionLag:
     """A group in a partition, as of a snapshot. A consumer's own statistics go by what it has fetched."""
     topic, partition = place
@@ -137,8 +146,10 @@ def _age_s(state: TopicState, partition: int, offset: int, now_ms: int) -> float
     return 0.0 if place >= len(live) else max(0, now_ms - live[place].modification_ms) / 1000
 
 
-def _assignment(group: Group, member: Member) -> list[TopicPartition]:
+def _assignment(group: AnyGroup, member: AnyMember) -> list[TopicPartition]:
     """The partitions that a member reads; none where its bytes are not of the consumer protocol."""
+    if isinstance(member, ConsumerMember):
+        return sorted((one.topic, one.partition) for one in member.assigned)
     if group.protocol_type != PROTOCOL_TYPE or not member.assignment:
         return []
     try:

@@ -105,6 +105,10 @@ def faces(tmp_path_factory):
 TOPIC, OFFSETS = {"name": "t"}, {"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 0}]}
 MEMBER = {"group_id": "g", "member_id": "m", "generation_id": 1, "generation_id_or_member_epoch": 1}
 JOIN = {"group_id": "g", "session_timeout": 10_000, "rebalance_timeout": 10_000, "protocol_type": "consumer"}
+HEARTBEAT = {
+    "group_id": "g", "member_id": "m", "member_epoch": 0, "rebalance_timeout": 10_000, "subscribed_topic_names": ["t"],
+    "topic_partitions": [],
+}  # fmt: skip
 TXN = {"transactional_id": "x", "producer_id": 1, "producer_epoch": 0}
 TXN_V3 = {
     "v3_and_below_transactional_id": "x", "v3_and_below_producer_id": 1, "v3_and_below_producer_epoch": 0,
@@ -201,6 +205,9 @@ ROWS = [
     ),
     (Right.JOIN_GROUP, "group", "broker", ApiKey.SYNC_GROUP, 5, MEMBER),
     (Right.JOIN_GROUP, "group", "broker", ApiKey.HEARTBEAT, 4, MEMBER),
+    (Right.JOIN_GROUP, "group", "broker", ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, HEARTBEAT),
+    (Right.DESCRIBE_TOPIC, "topic", "broker", ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, HEARTBEAT),
+    (Right.DESCRIBE_GROUP, "group", "broker", ApiKey.CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": ["g"]}),
     (Right.JOIN_GROUP, "group", "broker", ApiKey.LEAVE_GROUP, 4, {"group_id": "g", "members": [{"member_id": "m"}]}),
     (Right.DELETE_GROUP, "group", "broker", ApiKey.DELETE_GROUPS, 2, {"groups_names": ["none"]}),
     (Right.DELETE_GROUP, "group", "console", "DELETE", "/api/groups/g", {}),

@@ -1,12 +1,13 @@
 """What principals may do to groups and their offsets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from tidelog.broker.access.authorization import EachResource, GuardedRequest, OneResource, split
 from tidelog.broker.access.topic_rules import name_of
 from tidelog.broker.base.calls import Call, Reply
+from tidelog.broker.base.group_answers import no_consumer_group
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.errors import GroupAuthorizationError, TopicAuthorizationError
 from tidelog.broker.wire.messages import Answer
@@ -58,6 +59,50 @@ HEARTBEAT: Final = OneResource(Right.JOIN_GROUP, _code)
 LEAVE_GROUP: Final = OneResource(Right.JOIN_GROUP, _code)
 DESCRIBE_GROUPS: Final = EachResource(Right.DESCRIBE_GROUP, "groups", "groups", str, _description_refused)
 DELETE_GROUPS: Final = EachResource(Right.DELETE_GROUP, "groups_names", "results", str, _deletion_refused)
+
+
+async def consumer_heartbeat(request: GuardedRequest) -> Reply:
+    """ConsumerGroupHeartbeat: of a client that may see the topics that it names."""
+    body = request.call.body
+    if not request.allows(Right.JOIN_GROUP, group=body.group_id):
+        return _heartbeat_refused(request.denial(Right.JOIN_GROUP, group=body.group_id))
+    for topic in sorted(body.subscribed_topic_names or ()):
+        if not request.may(Right.DESCRIBE_TOPIC, topic=topic):
+            return _heartbeat_refused(request.denial(Right.DESCRIBE_TOPIC, topic=topic))
+    return await request.go_on()
+
+
+def _heartbeat_refused(error: TidelogError) -> Answer:
+    return {"error_code": error.kafka_code, "error_message": str(error), "member_id": None, "member_epoch": 0}
+
+
+async def describe_consumer_groups(request: GuardedRequest) -> Reply:
+    """ConsumerGroupDescribe: of groups that the client may see; those that read what it may not see are refused.
+
+    Source: `KafkaApis.handleConsumerGroupDescribe` (kafka 4.2).
+    """
+    answer = await _DESCRIBE_CONSUMER_GROUPS(request)
+    if not isinstance(answer, Mapping):
+        return answer
+    return {**answer, "groups": [_seen(request, group) for group in answer["groups"]]}
+
+
+def _seen(request: GuardedRequest, group: Answer) -> Answer:
+    shares = [member[which] for member in group["members"] for which in ("assignment", "target_assignment")]
+    topics = {one["topic_name"] for share in shares for one in share["topic_partitions"]}
+    if all(request.may(Right.DESCRIBE_TOPIC, topic=topic) for topic in topics):
+        return group
+    what = "The group has described topic(s) that the client is not authorized to describe."
+    return _consumer_description_refused(group["group_id"], TopicAuthorizationError(what))
+
+
+def _consumer_description_refused(group_id: str, error: TidelogError) -> Answer:
+    return no_consumer_group(group_id, error.kafka_code, str(error))
+
+
+_DESCRIBE_CONSUMER_GROUPS: Final = EachResource(
+    Right.DESCRIBE_GROUP, "group_ids", "groups", str, _consumer_description_refused
+)
 
 
 async def list_groups(request: GuardedRequest) -> Reply:

@@ -58,6 +58,16 @@ class GroupSettings:
     max_session_timeout_ms: int = held("group.max.session.timeout.ms")
     initial_rebalance_delay_ms: int = held("group.initial.rebalance.delay.ms")
     max_size: int = held("group.max.size")
+    # Of groups of the type consumer.
+    consumer_session_timeout_ms: int = held("group.consumer.session.timeout.ms")
+    consumer_heartbeat_interval_ms: int = held("group.consumer.heartbeat.interval.ms")
+    consumer_max_size: int = held("group.consumer.max.size")
+    assignors: str = held("group.consumer.assignors")
+
+    @property
+    def consumer_assignors(self) -> tuple[str, ...]:
+        """The assignors of the consumer protocol, the default first."""
+        return tuple(self.assignors.split(","))
 
 
 @dataclass(frozen=True, slots=True)

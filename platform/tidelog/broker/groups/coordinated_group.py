@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tidelog.broker.base.settings import GroupSettings
-from tidelog.groups.model import Group, GroupPhase, Member
+from tidelog.groups.model import AnyGroup, ConsumerGroup, Group, GroupPhase, Member
 from tidelog.groups.rules.members import check_member
 from tidelog.log.base.errors import RebalanceInProgressError, TidelogError
 
@@ -103,7 +103,7 @@ class CoordinatedGroup:
     """
 
     def __init__(self, group_id: str, settings: GroupSettings) -> None:
-        self.state = Group(group_id)
+        self.state: AnyGroup = Group(group_id)
         # Members that have leases of their own, and those of which that is to be found out.
         self.native: set[str] = set()
         self.unsorted: set[str] = set()
@@ -118,6 +118,8 @@ class CoordinatedGroup:
         self._syncs: dict[str, tuple[Ticket, int]] = {}
         self._pending: dict[str, float] = {}  # ids that were given out, until they are used
         self._hold: _Hold | None = None
+        # Members that have to give up partitions: since when on, in which epoch of theirs.
+        self._revocations: dict[str, tuple[int, float]] = {}
         self._round: object = None
         self._round_s = 0.0
 
@@ -138,7 +140,7 @@ class CoordinatedGroup:
 
     # --- the log -------------------------------------------------------------------------------------------
 
-    def seen(self, state: Group | None, now_s: float) -> Answers:
+    def seen(self, state: AnyGroup | None, now_s: float) -> Answers:
         """The group is this now, as its log says. Groups come in the order of the log."""
         self.state = state = Group(self.state.group_id) if state is None else state
         if self._round != (state.phase, state.generation):
@@ -147,7 +149,18 @@ class CoordinatedGroup:
         self._heard.intersection_update(state.members)
         self.native.intersection_update(state.members)
         self.unsorted = set(state.members).difference(self._deadlines, self.native)
+        self._revocations = self._revoking(now_s)
         return [*self._joins_over(now_s), *self._syncs_over(now_s)]
+
+    def _revoking(self, now_s: float) -> dict[str, tuple[int, float]]:
+        if not isinstance(self.state, ConsumerGroup):
+            return {}
+        revoking = {name: member.epoch for name, member in self.state.members.items() if member.revoking}
+        before = self._revocations
+        return {
+            name: before[name] if name in before and before[name][0] == epoch else (epoch, now_s)
+            for name, epoch in revoking.items()
+        }
 
     def sort(self, member_id: str, *, native: bool, now_s: float) -> None:
         """A member that is known from the log only has a lease of its own, or else gets a full session here."""
@@ -173,7 +186,10 @@ class CoordinatedGroup:
             del self._joins[name]
             refusal = self.refusal(name)
             self.heard(name, now_s)
-            answers.append((parked.ticket, refusal or JoinAnswer(self.state, name, parked.old_leader)))
+            if isinstance(self.state, Group) and refusal is None:
+                answers.append((parked.ticket, JoinAnswer(self.state, name, parked.old_leader)))
+            else:  # it is no member any more, or not of this protocol
+                answers.append((parked.ticket, refusal or rebalancing(self.state.group_id)))
         return answers
 
     def _syncs_over(self, now_s: float) -> Answers:
@@ -181,7 +197,8 @@ class CoordinatedGroup:
         for name, (ticket, generation) in list(self._syncs.items()):
             answer: ShareAnswer | TidelogError | None = self.refusal(name)
             if answer is None:
-                if self.state.phase is GroupPhase.PREPARING or self.state.generation != generation:
+                is_over = self.state.phase is GroupPhase.PREPARING or self.state.generation != generation
+                if is_over or isinstance(self.state, ConsumerGroup):
                     answer = rebalancing(self.state.group_id)
                 elif self.state.phase is GroupPhase.STABLE:
                     answer = ShareAnswer(self.state, name)
@@ -218,11 +235,13 @@ class CoordinatedGroup:
         """The coordinator itself did nothing for so long: that counts against no member."""
         self._deadlines = {name: at + seconds for name, at in self._deadlines.items()}
         self._pending = {name: at + seconds for name, at in self._pending.items()}
+        self._revocations = {name: (epoch, at + seconds) for name, (epoch, at) in self._revocations.items()}
         self._round_s += seconds
 
     def renewed(self, now_s: float) -> None:
         """Another broker may have heard the members meanwhile: sessions, and a round, begin again from here."""
         self._round_s = now_s
+        self._revocations = {name: (epoch, now_s) for name, (epoch, _) in self._revocations.items()}
         for name in list(self._deadlines):
             self._begin_session(name, now_s)
 
@@ -321,6 +340,14 @@ class CoordinatedGroup:
         if silent:
             self._deadlines |= dict.fromkeys(silent, now_s + AGAIN_S)
             actions.append(Evict({name: members[name].turn for name in silent}))
+        late = {
+            name: epoch
+            for name, (epoch, since_s) in self._revocations.items()
+            if now_s - since_s >= members[name].rebalance_timeout_ms / 1000
+        }
+        if late:
+            self._revocations |= {name: (epoch, now_s) for name, epoch in late.items()}
+            actions.append(Evict(late))
         if self._is_late(now_s):
             self._round_s = now_s
             actions.append(EvictLate(self.state.generation))
@@ -329,6 +356,8 @@ class CoordinatedGroup:
 
     def _is_late(self, now_s: float) -> bool:
         state = self.state
+        if isinstance(state, ConsumerGroup):
+            return False
         joining = state.phase is GroupPhase.PREPARING and any(member.joined for member in state.members.values())
         if not joining and state.phase is not GroupPhase.COMPLETING:
             return False

@@ -14,7 +14,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.groups.coordinated_group import Action, Admit, Answers, CoordinatedGroup, Evict, Joining
 from tidelog.broker.groups.decisions import Decisions, elsewhere
 from tidelog.broker.groups.member_leases import MemberLeases
-from tidelog.groups.model import Decision, Group, GroupPhase, GroupView
+from tidelog.groups.model import AnyGroup, Decision, Group, GroupPhase, GroupView
 from tidelog.groups.rules.members import check_group_id, evict_late, evict_silent, join, join_all
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError
@@ -43,6 +43,8 @@ class GroupCoordinator:
         self._begun = asyncio.Event()  # while there are groups
         self._member_leases = MemberLeases(context, self)
         self._look_s = 0.0
+        # How long a decision of a member's takes to be written, of late.
+        self.entry_s = 0.0
         self._closed = False
         self._ticked_s = self._clock.elapsed_s()
         self._epoch = 0
@@ -74,7 +76,7 @@ class GroupCoordinator:
             self.adopt(group_id, await self.decisions.decide(group_id, _look))
         return self._groups[group_id]
 
-    def adopt(self, group_id: str, state: Group | None) -> None:
+    def adopt(self, group_id: str, state: AnyGroup | None) -> None:
         """Begin to coordinate a group that is as its log says: all its members have a full session."""
         if group_id not in self._groups:
             self._groups[group_id] = group = CoordinatedGroup(group_id, self._context.settings.groups)
@@ -87,14 +89,19 @@ class GroupCoordinator:
 
     # --- changing one --------------------------------------------------------------------------------------
 
-    async def change(self, group: CoordinatedGroup, rule: Callable[[GroupView], Decision[tuple[R, Group | None]]]) -> R:
+    async def change(
+        self, group: CoordinatedGroup, rule: Callable[[GroupView], Decision[tuple[R, AnyGroup | None]]]
+    ) -> R:
         """Decide, and see the group as it is after it: the rule answers with its response and the group."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
+        began_s = self._clock.elapsed_s()
 
         def done(outcome: Any, error: Exception | None) -> None:
+            now_s = self._clock.elapsed_s()
             if error is None:
-                self.answer(group.seen(outcome[1], self._clock.elapsed_s()))
+                self.entry_s += (now_s - began_s - self.entry_s) / 8
+                self.answer(group.seen(outcome[1], now_s))
             if not future.done():
                 future.set_result(outcome[0]) if error is None else future.set_exception(error)
 
@@ -118,7 +125,8 @@ class GroupCoordinator:
         if held is not None:
             self.answer(held)
             return
-        group_id, now_ms, before = group.state.group_id, self._clock.now_ms(), [group.state]
+        group_id, now_ms = group.state.group_id, self._clock.now_ms()
+        before: list[AnyGroup] = [group.state]
 
         def rule(view: GroupView) -> Decision[Group]:
             before[0] = view.group or Group(group_id)
@@ -225,7 +233,7 @@ class GroupCoordinator:
         """See what others have written: native members, other brokers."""
         for group_id, group in self._groups.items():
 
-            def done(state: Group | None, error: Exception | None, group: CoordinatedGroup = group) -> None:
+            def done(state: AnyGroup | None, error: Exception | None, group: CoordinatedGroup = group) -> None:
                 if error is None:
                     self.answer(group.seen(state, self._clock.elapsed_s()))
 
@@ -259,7 +267,7 @@ class GroupCoordinator:
     ) -> None:
         group_id, now_ms, leaves = group.state.group_id, self._clock.now_ms(), Counter(names)
 
-        def with_group(view: GroupView) -> Decision[tuple[frozenset[str], Group | None]]:
+        def with_group(view: GroupView) -> Decision[tuple[frozenset[str], AnyGroup | None]]:
             decision = rule(view, now_ms)
             return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
 
@@ -294,11 +302,11 @@ class GroupCoordinator:
         await self.decisions.finish()
 
 
-def _look(view: GroupView) -> Decision[Group | None]:
+def _look(view: GroupView) -> Decision[AnyGroup | None]:
     return Decision(response=view.group)
 
 
-def _took_place(before: Group, after: Group, joining: Joining) -> str | None:
+def _took_place(before: AnyGroup, after: Group, joining: Joining) -> str | None:
     """The leader whose place a newcomer of the same static id has, where no round begins for that."""
     if joining.known or after.phase is not GroupPhase.STABLE or after.leader != joining.member.member_id:
         return None

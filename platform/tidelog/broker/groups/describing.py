@@ -5,21 +5,20 @@ Source: `GroupMetadataManager.describeGroups`, `ClassicGroup.describe` (kafka 4.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from tidelog.access.model import AclResource
 from tidelog.broker.base.access import NOT_ASKED, operations
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
+from tidelog.broker.base.group_answers import no_consumer_group
+from tidelog.broker.groups.consumer_groups import topic_partitions
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.groups.model import Decision, Group, GroupPhase, GroupView
+from tidelog.groups.model import Assignment, ConsumerGroup, Decision, Group, GroupPhase, GroupView
 from tidelog.groups.rules.offsets import delete_group, found_group
 from tidelog.log.base.errors import GroupNotFoundError, TidelogError
-
-# The type of groups that rebalance in rounds, as against those of KIP-848.
-CLASSIC: Final = "classic"
 
 
 class DescribingHandlers:
@@ -34,6 +33,7 @@ class DescribingHandlers:
         """By API."""
         return {
             ApiKey.DESCRIBE_GROUPS: self.describe,
+            ApiKey.CONSUMER_GROUP_DESCRIBE: self.describe_consumer_groups,
             ApiKey.LIST_GROUPS: self.list,
             ApiKey.DELETE_GROUPS: self.delete,
         }
@@ -60,6 +60,23 @@ class DescribingHandlers:
             except TidelogError as e:
                 group = _no_group(group_id, code_of(e), str(e), "")
             groups.append(group)
+        return {"groups": groups}
+
+    async def describe_consumer_groups(self, call: Call) -> Reply:
+        """ConsumerGroupDescribe."""
+        body, groups = call.body, []
+        refused = {group_id: self._refusal(group_id) for group_id in body.group_ids}
+        views = await self._blocking(self._views, [group_id for group_id, why in refused.items() if why is None])
+        for group_id in body.group_ids:
+            allowed = NOT_ASKED
+            if body.include_authorized_operations:
+                allowed = operations(self._access, call.peer, AclResource.GROUP, group_id)
+            try:
+                if (why := refused[group_id]) is not None:
+                    raise why
+                groups.append(described_consumer_group(views[group_id](), group_id, allowed))
+            except TidelogError as e:
+                groups.append(no_consumer_group(group_id, code_of(e), str(e)))
         return {"groups": groups}
 
     def _refusal(self, group_id: str) -> TidelogError | None:
@@ -121,8 +138,13 @@ def _deleting(group_id: str) -> Any:
 
 
 def described(view: GroupView, group_id: str, allowed: int) -> Mapping[str, Any]:
-    """A group in full; what members say for the protocol only while it is Stable. Raises GroupNotFoundError."""
+    """A group in full; what members say for the protocol only while it is Stable.
+
+    Raises GroupNotFoundError, also for a group of the type consumer, which another request describes.
+    """
     group = found_group(view, group_id)
+    if isinstance(group, ConsumerGroup):
+        raise GroupNotFoundError(f"Group {group_id} is not a classic group.")
     is_stable = group.phase is GroupPhase.STABLE
     protocol = (group.protocol or "") if is_stable else ""
     members = [
@@ -148,6 +170,46 @@ def described(view: GroupView, group_id: str, allowed: int) -> Mapping[str, Any]
     }
 
 
+def described_consumer_group(view: GroupView, group_id: str, allowed: int) -> Mapping[str, Any]:
+    """A group of the type consumer in full. Raises GroupNotFoundError, also for one of another type."""
+    group = found_group(view, group_id)
+    if not isinstance(group, ConsumerGroup):
+        raise GroupNotFoundError(f"Group {group_id} is not a consumer group.")
+    members = [
+        {
+            "member_id": member.member_id,
+            "instance_id": member.instance_id,
+            "rack_id": member.rack,
+            "member_epoch": member.epoch,
+            "client_id": member.client_id,
+            "client_host": member.host,
+            "subscribed_topic_names": sorted(member.topics),
+            "subscribed_topic_regex": member.regex,
+            "assignment": _named(member.assigned),
+            "target_assignment": _named(group.target(name)),
+            "member_type": 1,
+        }
+        for name, member in sorted(group.members.items())
+    ]
+    return {
+        "error_code": 0,
+        "error_message": None,
+        "group_id": group_id,
+        "group_state": group.phase.value,
+        "group_epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor_name": group.assignor or "",
+        "members": members,
+        "authorized_operations": allowed,
+    }
+
+
+def _named(partitions: Assignment) -> Mapping[str, Any]:
+    names = {one.topic_id: one.topic for one in partitions}
+    named = [{**one, "topic_name": names[str(one["topic_id"])]} for one in topic_partitions(partitions)]
+    return {"topic_partitions": named}
+
+
 def _no_group(group_id: str, code: int, message: str, state: str) -> dict[str, Any]:
     return {
         "error_code": code,
@@ -167,14 +229,14 @@ def listed(views: Mapping[str, GroupView], states: Iterable[str], types: Iterabl
         group = view.group or Group(group_id)
         if wanted_states and group.phase.value.lower() not in wanted_states:
             continue
-        if wanted_types and CLASSIC not in wanted_types:
+        if wanted_types and group.type not in wanted_types:
             continue
         groups.append(
             {
                 "group_id": group_id,
                 "protocol_type": group.protocol_type,
                 "group_state": group.phase.value,
-                "group_type": CLASSIC,
+                "group_type": group.type,
             }
         )
     return groups

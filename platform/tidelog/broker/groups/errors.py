@@ -23,6 +23,10 @@ class GroupFullError(TidelogError, kafka_code=KafkaCode.GROUP_MAX_SIZE_REACHED):
     """A group has as many members as the broker allows (`group.max.size`)."""
 
 
+class InvalidHeartbeatError(TidelogError, kafka_code=KafkaCode.INVALID_REQUEST):
+    """A heartbeat of the consumer protocol that contradicts itself."""
+
+
 class NotCoordinatorError(TidelogError, kafka_code=KafkaCode.NOT_COORDINATOR, retriable=True):
     """Another broker coordinates the group."""
 
@@ -52,6 +56,12 @@ _KNOWN: Final = frozenset(
         KafkaCode.GROUP_SUBSCRIBED_TO_TOPIC,
         KafkaCode.UNSTABLE_OFFSET_COMMIT,
         KafkaCode.UNKNOWN_TOPIC_ID,
+        KafkaCode.FENCED_MEMBER_EPOCH,
+        KafkaCode.STALE_MEMBER_EPOCH,
+        KafkaCode.UNRELEASED_INSTANCE_ID,
+        KafkaCode.UNSUPPORTED_ASSIGNOR,
+        KafkaCode.INVALID_REGULAR_EXPRESSION,
+        KafkaCode.UNSUPPORTED_VERSION,
     }
 )
 

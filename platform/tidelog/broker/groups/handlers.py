@@ -2,6 +2,7 @@
 
 from tidelog.broker.base.calls import Handlers
 from tidelog.broker.base.context import Context
+from tidelog.broker.groups.consumer_groups import ConsumerGroupHandlers
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.describing import DescribingHandlers
 from tidelog.broker.groups.finding import FindingHandlers
@@ -17,6 +18,7 @@ def handlers(context: Context) -> Handlers:
     offsets = OffsetHandlers(context, coordinator)
     return {
         **MembershipHandlers(context, coordinator).handlers(),
+        **ConsumerGroupHandlers(context, coordinator).handlers(),
         **offsets.handlers(),
         **TransactionalOffsetHandlers(context, coordinator, offsets).handlers(),
         **DescribingHandlers(context, coordinator).handlers(),

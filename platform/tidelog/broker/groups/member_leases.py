@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from tidelog.broker.base.context import Context
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.groups.member.heartbeats import HeartbeatTimers, Leases
-from tidelog.groups.model import Group
+from tidelog.groups.model import AnyGroup
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.storage.leases import Lease
@@ -38,7 +38,7 @@ class Coordinated(Protocol):
     def coordinates(self, group_id: str) -> bool:
         """Whether this broker coordinates the group."""
 
-    def adopt(self, group_id: str, state: Group | None) -> None:
+    def adopt(self, group_id: str, state: AnyGroup | None) -> None:
         """Begin to coordinate it."""
 
     def evict(self, group: CoordinatedGroup, turns: Mapping[str, int]) -> None:
@@ -98,7 +98,7 @@ class MemberLeases:
         epoch = self._context.cluster().epoch
         if epoch == self._epoch:
             return
-        groups: Mapping[str, Group] = await self._context.blocking(self._coordinator.log.with_members)
+        groups: Mapping[str, AnyGroup] = await self._context.blocking(self._coordinator.log.with_members)
         for group_id, group in groups.items():
             if self._coordinator.coordinates(group_id):
                 self._coordinator.adopt(group_id, group)

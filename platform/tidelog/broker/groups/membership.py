@@ -15,8 +15,8 @@ from tidelog.broker.groups.coordinated_group import CoordinatedGroup, JoinAnswer
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import GroupFullError, InvalidSessionTimeoutError, MemberIdRequiredError, code_of
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.groups.model import Decision, Group, GroupPhase, GroupView, Member
-from tidelog.groups.rules.members import check_generation, check_member, current, join, leave, sync
+from tidelog.groups.model import AnyGroup, ConsumerGroup, Decision, GroupPhase, GroupView, Member
+from tidelog.groups.rules.members import check_generation, check_member, current, join, leave, other_protocol, sync
 from tidelog.log.base.errors import InconsistentProtocolError, TidelogError, UnknownMemberError
 
 logger = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ class MembershipHandlers:
     async def _share_out(self, group: CoordinatedGroup, body: Any, instance_id: str | None) -> None:
         assignments = {one.member_id: bytes(one.assignment) for one in body.assignments}
 
-        def rule(view: GroupView) -> Decision[tuple[None, Group | None]]:
+        def rule(view: GroupView) -> Decision[tuple[None, AnyGroup | None]]:
             decision = sync(
                 view, body.group_id, body.member_id, body.generation_id, instance_id=instance_id,
                 assignments=assignments,
@@ -216,8 +216,8 @@ class MembershipHandlers:
             return
         group_id, now_ms = group.state.group_id, self._clock.now_ms()
 
-        def rule(view: GroupView) -> Decision[tuple[None, Group | None]]:
-            who = leaving(current(view, group_id), member_id, instance_id)
+        def rule(view: GroupView) -> Decision[tuple[None, AnyGroup | None]]:
+            who = leaving(view.group or current(view, group_id), member_id, instance_id)
             decision = leave(view, group_id, who, now_ms=now_ms)
             return Decision(response=(None, decision.group), group=decision.group)
 
@@ -256,11 +256,14 @@ def joined_answer(joined: JoinAnswer, version: int) -> Mapping[str, Any]:
     }
 
 
-def leaving(group: Group, member_id: str, instance_id: str | None) -> str:
+def leaving(group: AnyGroup, member_id: str, instance_id: str | None) -> str:
     """The id of the member that is to leave: a static one may be named by its static id alone.
 
-    Raises UnknownMemberError, FencedInstanceError.
+    One of the consumer protocol leaves by a heartbeat; here an administrator removes a static one. Raises
+    UnknownMemberError, FencedInstanceError.
     """
+    if isinstance(group, ConsumerGroup) and instance_id is None:
+        raise other_protocol(group, member_id)
     if instance_id is None or member_id:
         check_member(group, member_id, instance_id)
         return member_id
@@ -270,13 +273,15 @@ def leaving(group: Group, member_id: str, instance_id: str | None) -> str:
     raise UnknownMemberError(f"Group {group.group_id!r} has no member of the static id {instance_id!r}.")
 
 
-def _require_member(group: Group, member_id: str, instance_id: str | None, generation: int | None) -> None:
+def _require_member(group: AnyGroup, member_id: str, instance_id: str | None, generation: int | None) -> None:
+    if isinstance(group, ConsumerGroup):
+        raise other_protocol(group, member_id)
     check_member(group, member_id, instance_id)
     if generation is not None:
         check_generation(group, generation)
 
 
-def _require_protocol(group: Group, protocol_type: str | None, protocol: str | None) -> None:
+def _require_protocol(group: AnyGroup, protocol_type: str | None, protocol: str | None) -> None:
     """Refuse a member that takes the group for one of another protocol (KIP-559)."""
     if protocol_type not in (None, group.protocol_type) or protocol not in (None, group.protocol):
         raise InconsistentProtocolError(

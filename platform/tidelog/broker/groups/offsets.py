@@ -16,15 +16,17 @@ from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
-from tidelog.groups.model import CommittedOffset, GroupView, TopicPartition
+from tidelog.broker.wire.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, UnsupportedVersionError
+from tidelog.groups.model import CommittedOffset, ConsumerGroup, Decision, GroupView, TopicPartition
 from tidelog.groups.rules.members import check_group_id
-from tidelog.groups.rules.offsets import decide_commit, delete_offsets
+from tidelog.groups.rules.offsets import check_member_epoch, decide_commit, delete_offsets
 from tidelog.groups.store.offset_checks import check_values, placed
 from tidelog.log.base.errors import TidelogError, UnknownPartitionError, UnstableOffsetError
 from tidelog.transactions.ports import GroupIdentity
 
 _NO_OFFSET: Final = -1
+# The version of OffsetCommit, and of OffsetFetch, since which members of groups of the type consumer say their epochs.
+_EPOCHS_SINCE: Final = 9
 
 # {(topic's number in the request, partition): error code}
 Codes: TypeAlias = dict[tuple[int, int], int]
@@ -64,7 +66,7 @@ class OffsetHandlers:
         """OffsetCommit: what can be committed is, all at once; a time of retention is not looked at (KIP-211)."""
         body, cluster_epoch = call.body, self._cluster().epoch
         topics = [await self._asked(one) for one in body.topics]
-        codes = await self._committed(body, topics, cluster_epoch)
+        codes = await self._committed(call, topics, cluster_epoch)
         return {
             "topics": [
                 {
@@ -79,7 +81,8 @@ class OffsetHandlers:
             ]
         }
 
-    async def _committed(self, body: Any, topics: list[_Asked], cluster_epoch: int) -> Codes:
+    async def _committed(self, call: Call, topics: list[_Asked], cluster_epoch: int) -> Codes:
+        body = call.body
         codes: Codes = {}
         wanted: dict[TopicPartition, CommittedOffset] = {}
         for number, (topic, asked) in enumerate(zip(body.topics, topics, strict=True)):
@@ -97,19 +100,26 @@ class OffsetHandlers:
         try:
             self._coordinator.require(body.group_id)
             if wanted:
-                await self._commit(body, wanted, cluster_epoch)
+                await self._commit(call, wanted, cluster_epoch)
         except TidelogError as e:
             for number, topic in enumerate(body.topics):
                 codes |= {(number, p.partition_index): code_of(e) for p in topic.partitions}
         return codes
 
-    async def _commit(self, body: Any, wanted: Mapping[TopicPartition, CommittedOffset], cluster_epoch: int) -> None:
+    async def _commit(self, call: Call, wanted: Mapping[TopicPartition, CommittedOffset], cluster_epoch: int) -> None:
+        body = call.body
         group_id, member_id = body.group_id, body.member_id
         instance_id = getattr(body, "group_instance_id", None)
         committer = GroupIdentity(group_id, member_id, body.generation_id_or_member_epoch, instance_id)
-        await self._coordinator.decisions.decide(
-            group_id, lambda view: decide_commit(view, committer, wanted), cluster_epoch
-        )
+
+        def rule(view: GroupView) -> Decision[None]:
+            if isinstance(view.group, ConsumerGroup) and committer.generation >= 0 and call.version < _EPOCHS_SINCE:
+                raise UnsupportedVersionError(
+                    f"A member of a group of the type consumer commits by version {_EPOCHS_SINCE} or later."
+                )
+            return decide_commit(view, committer, wanted)
+
+        await self._coordinator.decisions.decide(group_id, rule, cluster_epoch)
         group = self._coordinator.groups().get(group_id)
         if member_id and group is not None:
             group.heard(member_id, self._clock.elapsed_s())
@@ -144,7 +154,7 @@ class OffsetHandlers:
         body = call.body
         stable = getattr(body, "require_stable", False)
         if call.version >= 8:
-            return {"groups": [await self._fetched(one.group_id, one.topics, stable) for one in body.groups]}
+            return {"groups": [await self._fetched(one.group_id, one.topics, stable, one) for one in body.groups]}
         answer = await self._fetched(body.group_id, body.topics, stable)
         code = answer["error_code"]
         if code and call.version < 2:  # there is no field but the partitions' for it
@@ -156,14 +166,25 @@ class OffsetHandlers:
         topics = [{name: value for name, value in one.items() if name != "topic_id"} for one in answer["topics"]]
         return {"topics": topics, "error_code": code}
 
-    async def _fetched(self, group_id: str, topics: Iterable[Any] | None, stable: bool) -> Mapping[str, Any]:
+    async def _fetched(
+        self, group_id: str, topics: Iterable[Any] | None, stable: bool, asker: Any = None
+    ) -> Mapping[str, Any]:
         try:
             self._coordinator.require(group_id)
+            await self._check_asker(group_id, getattr(asker, "member_id", None), getattr(asker, "member_epoch", -1))
             view = await self._blocking(self._view, group_id, stable)
             answered = await (self._all(view) if topics is None else self._some(view, topics, stable))
         except TidelogError as e:
             return {"group_id": group_id, "topics": [], "error_code": code_of(e)}
         return {"group_id": group_id, "topics": answered, "error_code": 0}
+
+    async def _check_asker(self, group_id: str, member_id: str | None, epoch: int) -> None:
+        """Refuse a member of a group of the type consumer that is in another epoch: its partitions may be others'."""
+        if member_id is None and epoch < 0:
+            return
+        group = await self._blocking(self._coordinator.log.group, group_id)
+        if isinstance(group, ConsumerGroup):
+            check_member_epoch(group, member_id or "", epoch)
 
     def _view(self, group_id: str, stable: bool) -> GroupView:
         """The group's offsets. Where only stable ones are wanted, transactions that had their time are ended before."""

@@ -12,9 +12,11 @@ from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.model import CommittedOffset, TopicPartition
 from tidelog.groups.rules.offsets import decide_pending
 from tidelog.log.base.errors import (
+    IllegalGenerationError,
     InvalidProducerEpochError,
     InvalidTransactionStateError,
     ProducerFencedError,
+    StaleMemberEpochError,
     TidelogError,
     TransactionAbortedError,
     UnknownTransactionalIdError,
@@ -99,6 +101,8 @@ def _code_of(error: TidelogError, version: int) -> int:
     """The error's code; what the log of transactions says first."""
     if isinstance(error, ProducerFencedError):
         return InvalidProducerEpochError.kafka_code
+    if isinstance(error, StaleMemberEpochError):
+        return IllegalGenerationError.kafka_code
     if isinstance(error, UnknownTransactionalIdError):
         return error.kafka_code
     if isinstance(error, InvalidTransactionStateError):

@@ -67,6 +67,8 @@ class ApiKey(IntEnum):
     UNREGISTER_BROKER = 64
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
+    CONSUMER_GROUP_HEARTBEAT = 68
+    CONSUMER_GROUP_DESCRIBE = 69
     DESCRIBE_TOPIC_PARTITIONS = 75
     # tidelog's own, far from Kafka's numbers: a broker asks the committer of a topic to commit what it has staged.
     HAND_OVER = 32_001
@@ -154,6 +156,8 @@ OFFERED: Final[Mapping[ApiKey, Versions]] = {
     ApiKey.UNREGISTER_BROKER: _versions(0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: _versions(0, 0),
     ApiKey.LIST_TRANSACTIONS: _versions(0, 2),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: _versions(0, 1),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _versions(0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _versions(0, 0),
 }
 

@@ -37,7 +37,8 @@ def list_groups(
         str | None,
         typer.Option(
             metavar="STATE,...",
-            help="Only groups in these states: Empty, Stable, PreparingRebalance, CompletingRebalance.",
+            help="Only groups in these states: Empty, Stable, PreparingRebalance, CompletingRebalance, Assigning,"
+            " Reconciling.",
         ),
     ] = None,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from tidelog.commands.terminal import DASH, shown_or_dash, table
-from tidelog.groups.model import Group, Member, TopicPartition
+from tidelog.groups.model import AnyGroup, AnyMember, ConsumerGroup, ConsumerMember, TopicPartition
 from tidelog.log.base.errors import TidelogError
 from tidelog.operations.groups import GroupDescription
 from tidelog.operations.offset_resets import Reset
@@ -24,6 +24,7 @@ def description_json(description: GroupDescription, coordinator: str) -> dict[st
                 "host": member.host,
                 "client_id": member.client_id,
                 "assignment": [{"topic": topic, "partition": p} for topic, p in places],
+                **_target(description.group, member),
             }
             for member, places in description.members
         ],
@@ -41,7 +42,15 @@ def description_json(description: GroupDescription, coordinator: str) -> dict[st
     }
 
 
-def _reader(member: Member | None) -> dict[str, str | None]:
+def _target(group: AnyGroup, member: AnyMember) -> dict[str, Any]:
+    """Where a member of a group of the type consumer is, and what it is to read."""
+    if not isinstance(group, ConsumerGroup) or not isinstance(member, ConsumerMember):
+        return {}
+    target = [{"topic": one.topic, "partition": one.partition} for one in sorted(group.target(member.member_id))]
+    return {"epoch": member.epoch, "target_assignment": target}
+
+
+def _reader(member: AnyMember | None) -> dict[str, str | None]:
     if member is None:
         return {"consumer_id": None, "host": None, "client_id": None}
     return {"consumer_id": member.member_id, "host": member.host, "client_id": member.client_id}
@@ -87,7 +96,7 @@ def _by_topic(places: Iterable[TopicPartition]) -> str:
     return ", ".join(f"{topic}({','.join(found)})" for topic, found in numbers.items()) or DASH
 
 
-def states_table(groups: Iterable[Group], coordinator: str) -> RenderableType:
+def states_table(groups: Iterable[AnyGroup], coordinator: str) -> RenderableType:
     """A row for each group."""
     return table(
         ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", ">#MEMBERS"],
@@ -98,7 +107,7 @@ def states_table(groups: Iterable[Group], coordinator: str) -> RenderableType:
     )
 
 
-def state_json(group: Group, coordinator: str) -> dict[str, Any]:
+def state_json(group: AnyGroup, coordinator: str) -> dict[str, Any]:
     """A group in short."""
     return {
         "group": group.group_id,
@@ -108,14 +117,16 @@ def state_json(group: Group, coordinator: str) -> dict[str, Any]:
         "assignment_strategy": group.protocol,
         "generation": group.generation,
         "members": len(group.members),
+        "type": group.type,
+        **({"assignment_epoch": group.assignment_epoch} if isinstance(group, ConsumerGroup) else {}),
     }
 
 
-def list_table(groups: Iterable[Group]) -> RenderableType:
+def list_table(groups: Iterable[AnyGroup]) -> RenderableType:
     """A row for each group of a list."""
     return table(
-        ["GROUP", "STATE", ">#MEMBERS"],
-        [[group.group_id, group.phase.value, str(len(group.members))] for group in groups],
+        ["GROUP", "TYPE", "STATE", ">#MEMBERS"],
+        [[group.group_id, group.type, group.phase.value, str(len(group.members))] for group in groups],
     )
 
 

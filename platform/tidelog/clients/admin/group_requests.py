@@ -17,7 +17,7 @@ from tidelog.clients.cluster import Node
 from tidelog.clients.consumer.commits import offset_to_commit
 from tidelog.clients.values.errors import kafka_error
 from tidelog.clients.values.partitions import TopicPartition
-from tidelog.groups.model import CommittedOffset, Group, GroupPhase, GroupView
+from tidelog.groups.model import AnyMember, CommittedOffset, ConsumerMember, Group, GroupPhase, GroupView
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 from tidelog.operations import groups
@@ -28,13 +28,21 @@ STATES: Final[Mapping[GroupPhase, ConsumerGroupState]] = {
     GroupPhase.COMPLETING: ConsumerGroupState.COMPLETING_REBALANCING,
     GroupPhase.STABLE: ConsumerGroupState.STABLE,
     GroupPhase.DEAD: ConsumerGroupState.DEAD,
+    # confluent-kafka has no words for these.
+    GroupPhase.ASSIGNING: ConsumerGroupState.UNKNOWN,
+    GroupPhase.RECONCILING: ConsumerGroupState.UNKNOWN,
+}
+
+TYPES: Final[Mapping[str, ConsumerGroupType]] = {
+    "classic": ConsumerGroupType.CLASSIC,
+    "consumer": ConsumerGroupType.CONSUMER,
 }
 
 
 def listing(view: GroupView, group_id: str) -> ConsumerGroupListing:
     """Return a group in short."""
     group = view.group or Group(group_id)
-    return ConsumerGroupListing(group_id, not group.protocol_type, STATES[group.phase], type=ConsumerGroupType.CLASSIC)
+    return ConsumerGroupListing(group_id, not group.protocol_type, STATES[group.phase], type=TYPES[group.type])
 
 
 def describe(
@@ -59,17 +67,24 @@ def describe(
 def metadata(view: GroupView, node: Node, group_id: str) -> GroupMetadata:
     """Return a group as `list_groups` tells it, what members say in their bytes."""
     group = view.group or Group(group_id)
+    of_group: Mapping[str, AnyMember] = group.members
     members = [
         GroupMember(
             member.member_id,
             member.client_id,
             member.host,
-            dict(member.protocols).get(group.protocol or "", b""),
-            member.assignment,
+            *_said(member, group.protocol or ""),
         )
-        for _, member in sorted(group.members.items())
+        for _, member in sorted(of_group.items())
     ]
     return GroupMetadata(node, group_id, None, group.phase.value, group.protocol_type, group.protocol or "", members)
+
+
+def _said(member: AnyMember, protocol: str) -> tuple[bytes, bytes]:
+    """What a member says of itself, and what it was assigned, in bytes; none of a member of the consumer protocol."""
+    if isinstance(member, ConsumerMember):
+        return b"", b""
+    return dict(member.protocols).get(protocol, b""), member.assignment
 
 
 def offsets(

@@ -228,6 +228,26 @@ class FencedInstanceError(TidelogError, kafka_code=KafkaCode.FENCED_INSTANCE_ID)
     """Another consumer of the same `group.instance.id` has taken this member's place."""
 
 
+class FencedMemberEpochError(TidelogError, kafka_code=KafkaCode.FENCED_MEMBER_EPOCH):
+    """A member's epoch is not the one that its group knows: it gives up all partitions, and joins again."""
+
+
+class StaleMemberEpochError(TidelogError, kafka_code=KafkaCode.STALE_MEMBER_EPOCH):
+    """A member commits or asks in an epoch that is not its newest one: after its next heartbeat it may do so again."""
+
+
+class UnreleasedInstanceError(TidelogError, kafka_code=KafkaCode.UNRELEASED_INSTANCE_ID):
+    """Another member has this `group.instance.id` and has not left."""
+
+
+class UnsupportedAssignorError(TidelogError, kafka_code=KafkaCode.UNSUPPORTED_ASSIGNOR):
+    """No assignor of that name."""
+
+
+class InvalidRegularExpressionError(TidelogError, kafka_code=KafkaCode.INVALID_REGULAR_EXPRESSION):
+    """A subscription is no regular expression that RE2 takes."""
+
+
 class MaxPollExceededError(TidelogError):
     """A consumer did not poll for `max.poll.interval.ms`, so it left its group (a client's own error)."""
 

@@ -91,6 +91,20 @@ DESCRIBED: Final = (
     _value("group.max.session.timeout.ms", 1_800_000, _MS, "the longest session of a member"),
     _value("group.initial.rebalance.delay.ms", 3_000, _MS_0, "how long a new group waits"),
     _value("group.max.size", MAX_INT, _COUNT, "the most members of a group"),
+    _value("group.consumer.session.timeout.ms", 45_000, _MS, "the session of a member of the consumer protocol"),
+    _value(
+        "group.consumer.heartbeat.interval.ms",
+        5_000,
+        _MS,
+        "the longest interval between a member's heartbeats: a broker asks for shorter ones where they cost little",
+    ),
+    _value("group.consumer.max.size", MAX_INT, _COUNT, "the most members of a group of the type consumer"),
+    FieldKey(
+        "group.consumer.assignors",
+        Matching(r"uniform|range|uniform,range|range,uniform", "uniform, range, or both, separated by a comma"),
+        "the assignors of the consumer protocol; the first one is taken where members ask for none",
+        default="uniform,range",
+    ),
     _value("quota.window.num", 11, _COUNT, "the windows that the rates of quotas' metrics are a mean of"),
     _value(
         "quota.window.size.seconds",

@@ -21,7 +21,7 @@ _NO_CONTROLLERS = "there are no controllers: brokers find each other by the lake
 _NO_ZOOKEEPER = "there is no ZooKeeper: brokers find each other by the lake"
 _NO_TIERS = "a lake has one tier; to keep topics on an object store, put the lake there"
 _NO_SHARES = "share groups are not offered"
-_NO_KIP_848 = "the new consumer protocol (KIP-848) is not offered: members have the classic one"
+_FIXED_KIP_848 = "all else of the consumer protocol (KIP-848) is fixed; a group changes its type while it is empty"
 _NO_STREAMS = "the streams protocol (KIP-1071) is not offered: applications have the classic one"
 _COMPACTION = "compaction is a part of maintenance, which takes the memory and the time that it needs"
 _TABLES = "groups and transactions are kept in tables of the lake, not in topics"
@@ -112,7 +112,7 @@ PASSED_OVER: Final[Mapping[str, str]] = {
     **_each("group.coordinator.threads group.coordinator.append.linger.ms", _TABLES),
     "transaction.partition.verification.enable": "records of a transaction are always checked against it",
     "transaction.two.phase.commit.enable": "transactions in two phases (KIP-939) are not offered",
-    "group.coordinator.rebalance.protocols": _NO_KIP_848,
+    "group.coordinator.rebalance.protocols": "the classic and the consumer protocol are always offered",
     **_each(
         "fetch.max.bytes offset.metadata.max.bytes max.incremental.fetch.session.cache.slots"
         " max.request.partition.size.limit",
@@ -188,7 +188,7 @@ PASSED_OVER_BEGINNINGS: Final[Mapping[str, str]] = {
     "rsm.config.": _NO_TIERS,
     "group.share.": _NO_SHARES,
     "share.coordinator.": _NO_SHARES,
-    "group.consumer.": _NO_KIP_848,
+    "group.consumer.": _FIXED_KIP_848,
     "group.streams.": _NO_STREAMS,
     "password.encoder.": _ENCODED,
     "sasl.kerberos.": _NO_KERBEROS,

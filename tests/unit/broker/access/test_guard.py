@@ -31,6 +31,10 @@ NO_BATCH = {"name": "t", "partition_data": [{"index": 0, "records": b""}]}
 OFFSET = {"partition_index": 0, "committed_offset": 0}
 MEMBER = {"group_id": "g", "member_id": "m", "generation_id": 1, "generation_id_or_member_epoch": 1}
 JOIN = {"group_id": "g", "session_timeout": 10_000, "rebalance_timeout": 10_000, "protocol_type": "consumer"}
+HEARTBEAT = {
+    "group_id": "g", "member_id": "m", "member_epoch": 1, "rebalance_timeout": 10_000, "subscribed_topic_names": ["t"],
+    "topic_partitions": [],
+}  # fmt: skip
 FILTER = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
 BINDING = {
     "resource_type": 2, "resource_name": "t", "resource_pattern_type": 3, "principal": ALICE, "host": "*",
@@ -103,6 +107,8 @@ ROWS = [
         ApiKey.CREATE_TOPICS, 7, {"topics": [{"name": "new", "num_partitions": 1, "replication_factor": 1}]},
         [right("CREATE", CLUSTER)], {29},
     ),
+    (ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, HEARTBEAT, [right("READ", GROUP), right("DESCRIBE", TOPIC)], {30}),
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": ["g"]}, [right("DESCRIBE", GROUP)], {30}),
     (ApiKey.DELETE_TOPICS, 5, {"topic_names": ["t"]}, [right("DELETE", TOPIC)], {29}),
     (ApiKey.DELETE_TOPICS, 6, {"topics": [{"name": "t"}]}, [right("DELETE", TOPIC)], {29}),
     (

@@ -8,7 +8,7 @@ from support.cli_calls import answer, cli, done, lake_address, open_lake, refuse
 from support.logs import values
 
 from tidelog.groups.member.heartbeats import Leases
-from tidelog.groups.model import CommittedOffset
+from tidelog.groups.model import AssignedPartition, CommittedOffset, ConsumerGroup, ConsumerMember, Decision
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.clock import SystemClock
 
@@ -114,6 +114,25 @@ def test_members_and_states(address):
     document = answer("group", "describe", "busy", "--lake", address)[0]
     assert (document["state"], document["assignment_strategy"], document["generation"]) == ("Stable", "range", 1)
     assert document["members"][1]["assignment"] == [{"topic": "u", "partition": 0}, {"topic": "u", "partition": 1}]
+
+
+def test_a_group_of_the_type_consumer(address):
+    with open_lake(address) as lake:
+        topic_id = lake.topic("u").id
+        first, other = (AssignedPartition(topic_id, "u", number) for number in (0, 1))
+        member = ConsumerMember("m", topics=frozenset("u"), epoch=2, assigned=frozenset({first}))
+        targets = {"m": frozenset({first, other})}
+        group = ConsumerGroup("new", 3, 3, "uniform", 1, {"m": member}, targets)
+        GroupLog(lake).decide("new", lambda view: Decision(response=None, group=group))
+    listed = {one["group"]: one for one in answer("group", "list", "--lake", address)}
+    assert {name: one["type"] for name, one in listed.items()} == {"g": "classic", "new": "consumer"}
+    (document,) = answer("group", "describe", "new", "--lake", address)
+    assert (document["state"], document["generation"], document["assignment_epoch"]) == ("Reconciling", 3, 3)
+    (shown,) = document["members"]
+    assert shown["assignment"] == [{"topic": "u", "partition": 0}]
+    assert shown["target_assignment"] == [{"topic": "u", "partition": 0}, {"topic": "u", "partition": 1}]
+    assert (shown["epoch"], document["assignment_strategy"]) == (2, "uniform")
+    assert done("group", "list", "--state", "reconciling", "--lake", address).stdout.splitlines() == ["new"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from support.group_members import GROUP, FakeGroup, FakeGroupLog
 from tidelog.groups.member.events import MemberConfig
 from tidelog.groups.member.heartbeats import FOLDER, lease_path
 from tidelog.groups.member.leader import newest_claims
-from tidelog.groups.model import CommittedOffset, GroupPhase
+from tidelog.groups.model import CommittedOffset, ConsumerGroup, ConsumerMember, Decision, GroupPhase
 from tidelog.groups.rules.offsets import decide_commit
 from tidelog.log.base.errors import (
     InvalidConfigError,
@@ -371,3 +371,15 @@ def test_time_without_a_subscription_is_no_time_to_poll_in() -> None:
 def test_what_no_member_can_be(config: dict[str, object], error: type[Exception]) -> None:
     with pytest.raises(error):
         MemberConfig(**{"group_id": "g", **config})  # type: ignore[arg-type]
+
+
+def test_a_member_finds_that_its_group_is_of_another_type_by_now() -> None:
+    group = FakeGroup()
+    a = group.join("a")
+    a.step()
+    a.events()
+    other = ConsumerGroup(GROUP, 9, 9, "uniform", 1, {"m": ConsumerMember("m", epoch=9)})
+    group.log.decide(GROUP, lambda view: Decision(response=None, group=other))
+    group.run(5)
+    assert a.events() == ["lost t0,t1,t2,t3 UnknownMemberError", "failed InconsistentProtocolError"]
+    assert group.log.group(GROUP) == other

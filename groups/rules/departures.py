@@ -1,0 +1,31 @@
+"""How members leave a group of the type consumer: by themselves, or evicted. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tidelog.groups.model import ConsumerGroup, Decision
+
+
+def without(group: ConsumerGroup, member_ids: Iterable[str], now_ms: int) -> ConsumerGroup:
+    """The group without these members, in the next epoch. The next heartbeat of any other one has it assigned.
+
+    Source: `GroupMetadataManager.consumerGroupFenceMember` (kafka 4.0).
+    """
+    gone = set(member_ids)
+    members = {name: member for name, member in group.members.items() if name not in gone}
+    targets = {name: target for name, target in group.targets.items() if name not in gone}
+    empty_since_ms = None if members else now_ms
+    return replace(
+        group, epoch=group.epoch + 1, members=members, targets=targets, empty_since_ms=empty_since_ms
+    )  # fmt: skip
+
+
+def evict(group: ConsumerGroup, watched: Mapping[str, int], now_ms: int) -> Decision[frozenset[str]]:
+    """Take out members that were silent, or did not give up partitions in time. Answers their ids.
+
+    `watched`: member id -> its epoch when the watch began; a member that has come to another one since stays.
+    """
+    gone = frozenset(
+        name for name, epoch in watched.items() if name in group.members and group.members[name].epoch == epoch
+    )
+    return Decision(response=gone, group=without(group, gone, now_ms) if gone else None)

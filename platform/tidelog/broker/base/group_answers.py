@@ -1,0 +1,17 @@
+"""Answers about groups that both the guard and the handlers give."""
+
+from typing import Any
+
+
+def no_consumer_group(group_id: str, code: int, message: str) -> dict[str, Any]:
+    """What ConsumerGroupDescribe says of a group that is not described."""
+    return {
+        "error_code": code,
+        "error_message": message,
+        "group_id": group_id,
+        "group_state": "",
+        "group_epoch": 0,
+        "assignment_epoch": 0,
+        "assignor_name": "",
+        "members": [],
+    }

@@ -1,0 +1,219 @@
+"""ConsumerGroupHeartbeat: being a member of a group of the type consumer (KIP-848).
+
+A heartbeat is answered by the group as it was last seen, unless it changes something or is to be refused: then it is
+decided over the log. Source: `KafkaApis.handleConsumerGroupHeartbeat`, `GroupMetadataManager` (kafka 4.2).
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from tidelog.broker.base.calls import Call, Handlers, Reply
+from tidelog.broker.base.context import Context
+from tidelog.broker.groups.coordinated_group import CoordinatedGroup
+from tidelog.broker.groups.coordinator import GroupCoordinator
+from tidelog.broker.groups.errors import GroupFullError, InvalidHeartbeatError, code_of
+from tidelog.broker.groups.subscriptions import Subscriptions
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.groups.model import AnyGroup, Assignment, ConsumerGroup, Decision, GroupView
+from tidelog.groups.rules.modern.heartbeat import (
+    GOES_AWAY,
+    JOINS,
+    Heartbeat,
+    HeartbeatAnswer,
+    MissingTopicsError,
+    Topics,
+    heartbeat,
+)
+from tidelog.log.base.errors import TidelogError, UnsupportedAssignorError
+
+logger = logging.getLogger(__name__)
+
+_MS: Final = timedelta(milliseconds=1)
+# The version since which clients make member ids, and subscribe by regular expressions.
+_CLIENT_IDS_SINCE: Final = 1
+# Between looks at the topics that a group subscribes to.
+REFRESH_S: Final = 1.0
+# The shortest interval between heartbeats, and what a member more, and an entry's time, add to it.
+_SHORTEST_MS: Final = 500
+_MEMBER_MS: Final = 2
+_ENTRIES: Final = 10
+
+
+class ConsumerGroupHandlers:
+    """What members of groups of the type consumer ask of the coordinator."""
+
+    def __init__(self, context: Context, coordinator: GroupCoordinator) -> None:
+        self._settings = context.settings.groups
+        self._ids = context.lake.ids
+        self._clock = context.clock
+        self._coordinator = coordinator
+        self._subscriptions = Subscriptions(context)
+        # By group: when its topics are looked at again.
+        self._refresh_s: dict[str, float] = {}
+
+    def handlers(self) -> Handlers:
+        """By API."""
+        return {ApiKey.CONSUMER_GROUP_HEARTBEAT: self.heartbeat}
+
+    async def heartbeat(self, call: Call) -> Reply:
+        """ConsumerGroupHeartbeat: a member joins, stays, changes its subscription, or leaves."""
+        try:
+            request = self._request(call)
+            group = await self._coordinator.group(request.group_id)
+            answer = await self._decided(call, group, request)
+        except TidelogError as e:
+            # Member id and epoch are those of an answer without an error only.
+            return {
+                "error_code": code_of(e),
+                "error_message": str(e),
+                "member_id": None,
+                "member_epoch": 0,
+                "assignment": None,
+            }
+        assigned = answer.assigned
+        return {
+            "member_id": request.member_id,
+            "member_epoch": answer.epoch,
+            "heartbeat_interval": self._interval_ms(answer.group),
+            "assignment": None if assigned is None else {"topic_partitions": topic_partitions(assigned)},
+        }
+
+    # --- deciding ------------------------------------------------------------------------------------------
+
+    async def _decided(self, call: Call, group: CoordinatedGroup, request: Heartbeat) -> HeartbeatAnswer:
+        if request.member_id in group.leaves:  # its eviction is being written
+            await self._coordinator.look(group)
+        if request.epoch == JOINS and request.member_id not in group.state.members and self._is_full(group):
+            raise GroupFullError(
+                f"Group {request.group_id!r} has {self._settings.consumer_max_size} members, `group.consumer.max.size`."
+            )
+        now_s = self._clock.elapsed_s()
+        if now_s >= self._refresh_s.get(request.group_id, 0.0) and request.epoch >= JOINS:
+            self._refresh_s[request.group_id] = now_s + REFRESH_S
+            request = replace(request, refresh=True)
+        request = await self._matched(call, group.state, request)
+        known_topics: Topics = {}
+        if request.refresh or request.topics is not None:
+            known_topics = await self._subscriptions.facts(_names(group.state, request))
+        while True:
+            try:
+                return await self._decided_once(group, request, known_topics)
+            except MissingTopicsError as e:
+                known_topics = await self._subscriptions.facts(e.names)
+
+    async def _decided_once(self, group: CoordinatedGroup, request: Heartbeat, topics: Topics) -> HeartbeatAnswer:
+        now_ms, default = self._clock.now_ms(), self._settings.consumer_assignors[0]
+
+        def rule(view: GroupView) -> Decision[tuple[HeartbeatAnswer, AnyGroup | None]]:
+            decision = heartbeat(view, topics, request, now_ms=now_ms, default_assignor=default)
+            return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
+
+        answer = self._unchanged(group, rule)
+        if answer is None:
+            answer = await self._coordinator.change(group, rule)
+        if request.epoch >= JOINS:
+            group.heard(request.member_id, self._clock.elapsed_s())
+        return answer
+
+    def _unchanged(self, group: CoordinatedGroup, rule: Any) -> HeartbeatAnswer | None:
+        """The answer by the group as it was last seen; None where that changes something, or refuses."""
+        try:
+            decision = rule(GroupView(group.state))
+        except TidelogError:
+            return None
+        answer: HeartbeatAnswer = decision.response[0]
+        return answer if decision.group is None else None
+
+    async def _matched(self, call: Call, state: AnyGroup, request: Heartbeat) -> Heartbeat:
+        """The request with what the member's regular expression matches, where that is to be looked up."""
+        member = state.members.get(request.member_id) if isinstance(state, ConsumerGroup) else None
+        regex = request.regex if request.regex is not None else member.regex if member is not None else None
+        if not regex or not (request.refresh or request.regex is not None):
+            return request
+        return replace(request, matched=await self._subscriptions.matching(call.peer, regex))
+
+    def _is_full(self, group: CoordinatedGroup) -> bool:
+        return len(group.state.members) >= self._settings.consumer_max_size
+
+    def _interval_ms(self, group: ConsumerGroup) -> int:
+        """How long the member waits with its next heartbeat: the less a heartbeat costs, the shorter a rebalance is."""
+        by_cost = max(_SHORTEST_MS, _MEMBER_MS * len(group.members), round(_ENTRIES * self._coordinator.entry_s * 1000))
+        return min(by_cost, self._settings.consumer_heartbeat_interval_ms)
+
+    # --- the request ---------------------------------------------------------------------------------------
+
+    def _request(self, call: Call) -> Heartbeat:
+        """What the request says. Raises `InvalidHeartbeatError`, `UnsupportedAssignorError`."""
+        body = call.body
+        member_id = body.member_id
+        if not member_id and body.member_epoch == JOINS and call.version < _CLIENT_IDS_SINCE:
+            member_id = self._ids.new()
+        rebalance_ms = body.rebalance_timeout // _MS
+        names, owned = body.subscribed_topic_names, body.topic_partitions
+        request = Heartbeat(
+            group_id=body.group_id,
+            member_id=member_id,
+            epoch=body.member_epoch,
+            client_id=call.client_id or "",
+            host=f"/{call.peer.host}",
+            instance_id=body.instance_id,
+            rack=body.rack_id,
+            rebalance_timeout_ms=None if rebalance_ms < 0 else rebalance_ms,
+            session_timeout_ms=self._settings.consumer_session_timeout_ms,
+            topics=None if names is None else frozenset(names),
+            regex=getattr(body, "subscribed_topic_regex", None),
+            assignor=body.server_assignor,
+            owned=None if owned is None else frozenset((str(one.topic_id), p) for one in owned for p in one.partitions),
+        )
+        problem = _problem(request)
+        if problem is not None:
+            raise InvalidHeartbeatError(problem)
+        if request.assignor is not None and request.assignor not in self._settings.consumer_assignors:
+            raise UnsupportedAssignorError(
+                f"ServerAssignor {request.assignor} is not supported. Supported assignors:"
+                f" {', '.join(self._settings.consumer_assignors)}."
+            )
+        return request
+
+
+def _problem(request: Heartbeat) -> str | None:
+    """What is wrong with a request by itself. Source: `throwIfConsumerGroupHeartbeatRequestIsInvalid`."""
+    if not request.member_id:
+        return "MemberId can't be empty."
+    if request.instance_id == "":
+        return "InstanceId can't be empty."
+    if request.rack == "":
+        return "RackId can't be empty."
+    if request.epoch < GOES_AWAY:
+        return f"MemberEpoch is {request.epoch}, but must be greater than or equal to -2."
+    if request.epoch == GOES_AWAY and request.instance_id is None:
+        return "InstanceId can't be null."
+    if request.epoch != JOINS:
+        return None
+    if request.rebalance_timeout_ms is None:
+        return "RebalanceTimeoutMs must be provided in first request."
+    if request.owned is None or request.owned:
+        return "TopicPartitions must be empty when (re-)joining."
+    if not request.topics and not request.regex:
+        return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+    return None
+
+
+def _names(state: AnyGroup, request: Heartbeat) -> frozenset[str]:
+    """The topics that a group subscribes to after a request."""
+    of_group: Iterable[frozenset[str]] = ()
+    if isinstance(state, ConsumerGroup):
+        of_group = [member.subscription for member in state.members.values()]
+    return frozenset().union(*of_group, request.topics or (), request.matched or ())
+
+
+def topic_partitions(partitions: Assignment) -> list[dict[str, Any]]:
+    """Partitions by their topics' ids, as answers have them."""
+    by_topic: dict[str, list[int]] = {}
+    for one in sorted(partitions):
+        by_topic.setdefault(one.topic_id, []).append(one.partition)
+    return [{"topic_id": UUID(topic_id), "partitions": numbers} for topic_id, numbers in by_topic.items()]

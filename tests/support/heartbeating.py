@@ -1,0 +1,242 @@
+"""Members of groups of the type consumer as their clients see them, over the pure rule: for tables and random runs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from tidelog.groups.model import AssignedPartition, ConsumerGroup, GroupView
+from tidelog.groups.rules.members import evict_silent
+from tidelog.groups.rules.modern import heartbeat as rule
+from tidelog.groups.rules.modern.heartbeat import Heartbeat, HeartbeatAnswer, TopicFacts
+from tidelog.groups.rules.offsets import decide_commit
+from tidelog.log.base.errors import TidelogError
+from tidelog.transactions.ports import GroupIdentity
+
+JOINS, LEAVES, AWAY = 0, -1, -2
+
+
+def topics(**partitions: int) -> dict[str, TopicFacts | None]:
+    """Topics of these names; each one's id is its name with `id-` before it."""
+    return {name: TopicFacts(f"id-{name}", count) for name, count in partitions.items()}
+
+
+@dataclass
+class Heard:
+    """A group, and what is decided over it in turn."""
+
+    topics: dict[str, TopicFacts | None]
+    view: GroupView = field(default_factory=GroupView)
+    writes: int = 0
+
+    @property
+    def group(self) -> ConsumerGroup:
+        assert isinstance(self.view.group, ConsumerGroup)
+        return self.view.group
+
+    def beat(self, member_id: str, epoch: int, **says: Any) -> HeartbeatAnswer:
+        """One heartbeat; a newcomer says all that it has to."""
+        if epoch == JOINS:
+            says = {"topics": {"t"}, "rebalance_timeout_ms": 1000, "owned": ()} | says
+        for name in ("topics", "owned", "matched"):
+            if says.get(name) is not None:
+                says[name] = frozenset(says[name])
+        request = Heartbeat(group_id="g", member_id=member_id, epoch=epoch, **says)
+        return self.decide(lambda view: rule.heartbeat(view, self.topics, request, now_ms=7))
+
+    def decide(self, decision: Any) -> Any:
+        made = decision(self.view)
+        if made.group is not None:
+            self.writes += 1
+            self.view = GroupView(made.group, self.view.offsets, self.view.pending)
+        return made.response
+
+    def commits(self, member_id: str, epoch: int) -> bool:
+        """Whether a member could commit in an epoch now."""
+        try:
+            decide_commit(self.view, GroupIdentity("g", member_id, epoch), {})
+        except TidelogError:
+            return False
+        return True
+
+
+@dataclass
+class Client:
+    """A consumer by KIP-848: what it owns, in which epoch, and what it was given last."""
+
+    member_id: str
+    subscription: frozenset[str]
+    instance_id: str | None = None
+    epoch: int = JOINS
+    owned: frozenset[AssignedPartition] = frozenset()
+    told: frozenset[AssignedPartition] | None = None
+    unsure: bool = True  # whether its next heartbeat says all
+
+    def request(self) -> dict[str, Any]:
+        says: dict[str, Any] = {"instance_id": self.instance_id, "owned": self._said()}
+        if self.epoch == JOINS or self.unsure:
+            says |= {"topics": self.subscription, "rebalance_timeout_ms": 1000}
+        return says
+
+    def _said(self) -> list[tuple[str, int]]:
+        return [(one.topic_id, one.partition) for one in self.owned]
+
+    def hear(self, answer: HeartbeatAnswer) -> None:
+        self.epoch, self.unsure = answer.epoch, False
+        if answer.assigned is not None:
+            self.told = answer.assigned
+
+    def revoke(self) -> None:
+        """Give up what it has to; only then take what is new."""
+        if self.told is None:
+            return
+        gone = self.owned - self.told
+        self.owned = self.owned - gone if gone else self.told
+
+    def lose(self) -> None:
+        self.epoch, self.owned, self.told, self.unsure = JOINS, frozenset(), None, True
+
+
+class RandomGroup:
+    """A run of clients that join, leave, are frozen, lose answers and repeat requests, from a seed."""
+
+    def __init__(self, seed: int, static: bool = False) -> None:
+        self.random = Random(seed)
+        self.heard = Heard(topics(t=5, u=3, v=1))
+        self.clients: dict[str, Client] = {}
+        self.frozen: list[Client] = []
+        self.late: list[tuple[str, int, dict[str, Any]]] = []
+        self.static = static
+        self._number = 0
+
+    def run(self, steps: int = 60) -> None:
+        for _ in range(steps):
+            self.step()
+            self.check()
+        self.settle()
+
+    def step(self) -> None:
+        draw = self.random.random()
+        if not self.clients or draw < 0.12:
+            self.begin()
+        elif draw < 0.17:
+            self.resubscribe()
+        elif draw < 0.21:
+            self.leave()
+        elif draw < 0.26:
+            self.freeze()
+        elif draw < 0.30:
+            self.grow()
+        elif draw < 0.36 and self.late:
+            member_id, epoch, says = self.late.pop(self.random.randrange(len(self.late)))
+            self.send(member_id, epoch, says)  # it was under way for long; no client hears the answer
+        elif draw < 0.42 and self.frozen:
+            self.wake()
+        else:
+            self.beat(self.random.choice(list(self.clients.values())), loses=draw > 0.92)
+
+    def begin(self) -> None:
+        self._number += 1
+        name = f"m{self._number}"
+        instance = f"i{self._number % 3}" if self.static and self.random.random() < 0.5 else None
+        self.clients[name] = Client(name, self.subscription(), instance)
+
+    def subscription(self) -> frozenset[str]:
+        names = ["t", "u", "v"]
+        return frozenset(self.random.sample(names, self.random.randint(1, 3)))
+
+    def resubscribe(self) -> None:
+        client = self.random.choice(list(self.clients.values()))
+        client.subscription, client.unsure = self.subscription(), True
+
+    def leave(self) -> None:
+        client = self.clients.pop(self.random.choice(list(self.clients)))
+        if client.epoch != JOINS:
+            epoch = AWAY if client.instance_id and self.random.random() < 0.7 else LEAVES
+            self.send(client.member_id, epoch, {"instance_id": client.instance_id})
+
+    def freeze(self) -> None:
+        client = self.clients.pop(self.random.choice(list(self.clients)))
+        self.frozen.append(client)
+        self.evict([client.member_id])
+
+    def evict(self, names: Iterable[str]) -> None:
+        group = self.heard.view.group
+        if group is None:
+            return
+        turns = {name: group.members[name].turn for name in names if name in group.members}
+        self.heard.decide(lambda view: evict_silent(view, "g", turns, now_ms=8))
+
+    def wake(self) -> None:
+        client = self.frozen.pop()
+        self.clients[client.member_id] = client
+
+    def grow(self) -> None:
+        name = self.random.choice(["t", "u", "v"])
+        facts = self.heard.topics[name]
+        if facts is not None and self.random.random() < 0.8:
+            self.heard.topics[name] = TopicFacts(facts.topic_id, facts.partitions + 1)
+        else:  # deleted and created again
+            self.heard.topics[name] = TopicFacts(f"id-{name}-{self.random.random()}", self.random.randint(1, 4))
+
+    def beat(self, client: Client, *, loses: bool = False) -> None:
+        if self.random.random() < 0.7:
+            client.revoke()
+        epoch, says = client.epoch, client.request()
+        if self.random.random() < 0.2:
+            self.late.append((client.member_id, epoch, says))
+        answer = self.send(client.member_id, epoch, {**says, "refresh": True})
+        if loses:
+            client.unsure = True
+        elif answer is None:
+            client.lose()
+        else:
+            client.hear(answer)
+
+    def send(self, member_id: str, epoch: int, says: dict[str, Any]) -> HeartbeatAnswer | None:
+        try:
+            return self.heard.beat(member_id, epoch, **says)
+        except TidelogError:
+            return None
+
+    def check(self) -> None:
+        """Of clients that could commit, no two own one partition."""
+        owners: dict[AssignedPartition, str] = {}
+        for client in [*self.clients.values(), *self.frozen]:
+            if not self.heard.commits(client.member_id, client.epoch):
+                continue
+            for one in client.owned:
+                other = owners.setdefault(one, client.member_id)
+                assert other == client.member_id, (one, other, client.member_id)
+
+    def settle(self) -> None:
+        """In quiet times all partitions find one owner each, and nothing is written any more."""
+        self.late.clear()
+        group = self.heard.view.group
+        gone = [] if group is None else [name for name in group.members if name not in self.clients]
+        self.evict(gone)
+        if not self.clients:
+            return
+        for _ in range(30):
+            for client in self.clients.values():
+                client.revoke()
+                self.beat(client)
+                self.check()
+        before = self.heard.writes
+        for client in self.clients.values():
+            client.revoke()
+            self.beat(client)
+        assert self.heard.writes == before
+        assert self.heard.group.phase == "Stable"
+        # Of two that live with one static id the later one can't join.
+        members = [client for name, client in self.clients.items() if name in self.heard.group.members]
+        assert self.static or len(members) == len(self.clients)
+        owned = sorted(one for client in members for one in client.owned)
+        wanted = frozenset().union(*(client.subscription for client in members))
+        every = sorted(
+            AssignedPartition(facts.topic_id, name, number)
+            for name, facts in self.heard.topics.items()
+            if facts is not None and name in wanted
+            for number in range(facts.partitions)
+        )
+        assert owned == every

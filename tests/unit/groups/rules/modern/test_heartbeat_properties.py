@@ -1,0 +1,94 @@
+"""Random runs of groups of the type consumer: no partition has two owners that can commit, and all come to rest."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+from hypothesis import settings
+from support.heartbeating import RandomGroup
+
+from tidelog.groups.rules import offsets
+from tidelog.groups.rules.modern import heartbeat, reconciliation
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_no_partition_has_two_owners_that_can_commit(static: bool) -> None:
+    for seed in range(2 * settings().max_examples):
+        RandomGroup(seed, static).run()
+
+
+# --- mistakes that such runs must find ------------------------------------------------------------------------
+
+
+@contextmanager
+def gives_what_others_still_hold() -> Iterator[None]:
+    with patch.object(reconciliation, "_held_by_others", lambda *_: frozenset()):
+        yield
+
+
+@contextmanager
+def takes_silence_for_a_revocation() -> Iterator[None]:
+    def owns(owned: reconciliation.Owned, partitions: object) -> bool:
+        return False
+
+    with patch.object(reconciliation, "_owns", owns):
+        yield
+
+
+@contextmanager
+def takes_any_epoch() -> Iterator[None]:
+    with patch.object(heartbeat, "_check_epoch", lambda *_: None):
+        yield
+
+
+@contextmanager
+def takes_commits_of_any_epoch() -> Iterator[None]:
+    with patch.object(offsets, "check_member_epoch", lambda *_: None):
+        yield
+
+
+@contextmanager
+def never_looks_at_topics_again() -> Iterator[None]:
+    real = heartbeat._refreshed
+
+    def blind(group, topics, *, resubscribed, look):
+        return real(group, topics, resubscribed=resubscribed, look=False)
+
+    with patch.object(heartbeat, "_refreshed", blind):
+        yield
+
+
+@contextmanager
+def forgets_what_is_to_be_revoked() -> Iterator[None]:
+    real = reconciliation.reconcile
+
+    def forgetful(group, member, owned):
+        after = real(group, member, owned)
+        return after if after is member else replace(after, revoking=frozenset())
+
+    with patch.object(heartbeat, "reconcile", forgetful):
+        yield
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        gives_what_others_still_hold,
+        takes_silence_for_a_revocation,
+        takes_any_epoch,
+        takes_commits_of_any_epoch,
+        never_looks_at_topics_again,
+        forgets_what_is_to_be_revoked,
+    ],
+    ids=lambda planted: planted.__name__,
+)
+def test_a_planted_mistake_is_found(planted: Callable[[], AbstractContextManager[None]]) -> None:
+    with planted():
+        for seed in range(300):
+            try:
+                RandomGroup(seed).run()
+            except AssertionError:
+                return
+    pytest.fail("no run found it")
