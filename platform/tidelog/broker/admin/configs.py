@@ -88,7 +88,10 @@ class ConfigHandlers:
             missing = sorted(one.name for one in resource.configs if one.value is None)
             if missing:
                 raise InvalidRequestError(f"Null value not supported for : {','.join(missing)}")
-            topic, values = self._topic(resource), {one.name: one.value for one in resource.configs}
+            values = {one.name: one.value for one in resource.configs}
+            if self._is_of_one_broker(resource) and not values:
+                return
+            topic = self._topic(resource)
             if topic is None:
                 own = self._context.lake.config().overrides
                 values |= {key: value for key, value in own.items() if key == NOT_BY_BROKERS}
@@ -101,7 +104,10 @@ class ConfigHandlers:
 
         def alter(resource: Any) -> None:
             changes = [_change(one.name, one.config_operation, one.value) for one in resource.configs]
-            alter_config(self._context.lake, self._topic(resource), changes, validate_only=call.body.validate_only)
+            resets = all(change.operation is KeyOperation.DELETE for change in changes)
+            nothing = resets and self._is_of_one_broker(resource)
+            topic = None if nothing else self._topic(resource)
+            alter_config(self._context.lake, topic, changes, validate_only=nothing or call.body.validate_only)
 
         return await self._each(call, alter)
 
@@ -132,31 +138,45 @@ class ConfigHandlers:
         kind, name = resource.resource_type, str(resource.resource_name)
         if kind == TOPIC:
             return name
-        keys = sorted(one.name for one in resource.configs)
         if kind == BROKER:
-            own = {key.name for key in self._own_keys()}
-            fixed = [key for key in keys if key in own]
-            if fixed:
-                raise InvalidConfigError(
-                    f"Cannot update these configs dynamically: {','.join(fixed)}. A broker takes them when it is"
-                    " started: start it again with others."
-                )
-            if NOT_BY_BROKERS in keys:
-                raise InvalidConfigError(
-                    f"Cannot update these configs dynamically: {NOT_BY_BROKERS}. It says whose ACLs hold, and is"
-                    " changed with the store's credentials: 'tidelog lake alter', while no broker runs."
-                )
-            if name:
-                self._require_this_broker(name)
+            if self._is_of_one_broker(resource):
                 raise InvalidRequestError(
                     f"Broker {name} has no dynamic configuration of its own: brokers share that of the lake. Change it"
                     " for all of them (the broker resource without a name; kafka-configs --entity-default)."
                 )
+            self._require_dynamic(resource)
             return None
         _require_group(kind, name)
+        keys = sorted(one.name for one in resource.configs)
         raise InvalidConfigError(
             f"Unknown group config name: {','.join(keys)}. Groups have no configuration here: members bring theirs."
         )
+
+    def _is_of_one_broker(self, resource: Any) -> bool:
+        """Whether a change is of a single broker, where nothing is set: there is nothing that a reset would change.
+
+        kafka-reassign-partitions resets throttles that way. Raises for another broker than this, and for keys that no
+        broker can change.
+        """
+        if resource.resource_type != BROKER or not resource.resource_name:
+            return False
+        self._require_dynamic(resource)
+        self._require_this_broker(resource.resource_name)
+        return True
+
+    def _require_dynamic(self, resource: Any) -> None:
+        own, keys = {key.name for key in self._own_keys()}, sorted(one.name for one in resource.configs)
+        fixed = [key for key in keys if key in own]
+        if fixed:
+            raise InvalidConfigError(
+                f"Cannot update these configs dynamically: {','.join(fixed)}. A broker takes them when it is"
+                " started: start it again with others."
+            )
+        if NOT_BY_BROKERS in keys:
+            raise InvalidConfigError(
+                f"Cannot update these configs dynamically: {NOT_BY_BROKERS}. It says whose ACLs hold, and is"
+                " changed with the store's credentials: 'tidelog lake alter', while no broker runs."
+            )
 
 
 def _change(name: str, number: int, value: str | None) -> KeyChange:

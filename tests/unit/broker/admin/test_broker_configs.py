@@ -230,6 +230,55 @@ def test_what_a_broker_can_not_change_says_where_it_can(requests, name, key, err
     assert (told.error_code.name, words in told.error_message) == (error, True)
 
 
+_THROTTLES = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+
+
+@pytest.mark.parametrize("key", sorted([*LakeConfig.KEYS.keys() - {"access.root"}, *LakeConfig.ALIASES, *_THROTTLES]))
+def test_every_key_can_be_reset_at_a_single_broker_where_none_is_set(lake, requests, key):
+    """As kafka-reassign-partitions does when it is done: what is set for all brokers stays."""
+    lake.alter_config({"num.partitions": "6", "log.retention.ms": "7000"})
+    before = lake.reload_config().overrides
+    assert alter(requests, BROKER, "1", (key, DELETE, None)).error_code is ErrorCode.none
+    assert lake.reload_config().overrides == before
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "error"),
+    [
+        ("1", {"num.partitions": DELETE, "log.retention.ms": SET}, "invalid_request"),
+        ("1", {"num.partitions": APPEND}, "invalid_request"),
+        ("1", {"listeners": DELETE}, "invalid_config"),
+        ("1", {"access.root": DELETE}, "invalid_config"),
+        ("1", {"no.such.key": DELETE}, "invalid_config"),
+        ("2", {"num.partitions": DELETE}, "invalid_request"),
+        ("one", {"num.partitions": DELETE}, "invalid_request"),
+    ],
+)
+def test_nothing_else_is_done_at_a_single_broker(lake, requests, name, keys, error):
+    lake.alter_config({"num.partitions": "6"})
+    told = alter(requests, BROKER, name, *((key, what, None if what == DELETE else "1") for key, what in keys.items()))
+    assert (told.error_code.name, bool(told.error_message)) == (error, True)
+    assert lake.reload_config().overrides == {"num.partitions": "6"}
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.ALTER_CONFIGS))
+def test_a_single_brokers_configuration_is_replaced_by_nothing_alone(lake, requests, version):
+    lake.alter_config({"num.partitions": "6"})
+
+    def replaced(*configs):
+        asked = [{"resource_type": BROKER, "resource_name": "1", "configs": configs}]
+        (told,) = requests.ask(ApiKey.ALTER_CONFIGS, version, {"resources": asked, "validate_only": False}).responses
+        return told.error_code.name
+
+    assert replaced() == "none"
+    assert replaced({"name": "num.partitions", "value": "3"}) == "invalid_request"
+    assert lake.reload_config().overrides == {"num.partitions": "6"}
+
+
 def test_a_group_takes_no_configuration(requests):
     told = alter(requests, GROUP, "g", ("consumer.session.timeout.ms", SET, "1"))
     assert told.error_code is ErrorCode.invalid_config
