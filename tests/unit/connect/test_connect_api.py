@@ -3,12 +3,15 @@
 import asyncio
 import json
 import logging
+from importlib.metadata import version
 
 import httpx
 import pytest
 from support.connect_plugins import COLLECTOR, COUNTER, PLUGINS, collected
 from support.waiting import eventually
 
+from tidelog.cluster.cluster_log import ClusterLog
+from tidelog.cluster.model import RegisteredBroker
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.routes import RestApp
 from tidelog.connect.runtime.plugins import Plugins
@@ -214,8 +217,19 @@ def test_the_worker_says_what_it_is(idle):
     found = idle.ok("GET", "/")
     assert sorted(found) == ["commit", "kafka_cluster_id", "version"]
     assert found["kafka_cluster_id"] == idle.lake.uri
+    assert found["commit"] == f"tidelog-{version('tidelog')}"
     assert idle("GET", "/health").status_code == 503
     assert idle("HEAD", "/").status_code == 200
+
+
+def test_its_version_is_that_of_the_connect_whose_interface_it_has(idle):
+    """Clients such as kcctl compare it with the versions in which Connect got stopped connectors, offsets, scopes."""
+    assert tuple(map(int, idle.ok("GET", "/")["version"].split("."))) >= (3, 7)
+
+
+def test_its_cluster_is_that_of_the_brokers(idle):
+    ClusterLog(idle.lake).register(RegisteredBroker(1, "a-registration"), any_id=False)
+    assert idle.ok("GET", "/")["kafka_cluster_id"] == ClusterLog(idle.lake).cluster_id() != idle.lake.uri
 
 
 @pytest.fixture

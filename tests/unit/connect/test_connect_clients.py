@@ -41,6 +41,11 @@ def listed(*names):
     return lambda found: isinstance(found, list) and all(set(names) <= set(one) for one in found)
 
 
+def _worker(found):
+    """What they look up: kcctl asks for 3.7 before it sends some requests."""
+    return fields("version", "commit", "kafka_cluster_id")(found) and found["version"].split(".") >= ["3", "7"]
+
+
 RUN = fields("name", "connector", "tasks", "type")
 INFO = fields("name", "config", "tasks", "type")
 PLUGIN = f"/connector-plugins/{COUNTER}/config"
@@ -48,7 +53,7 @@ PLUGIN = f"/connector-plugins/{COUNTER}/config"
 # (headers, method, path, body, status, what the program takes from the answer; None: it takes none), in this order.
 SESSIONS = {
     "kcctl": (KCCTL, [
-        ("GET", "/", None, 200, fields("version", "commit", "kafka_cluster_id")),
+        ("GET", "/", None, 200, _worker),
         ("GET", "/connector-plugins?connectorsOnly=false", None, 200, listed("class", "type")),
         ("GET", "/connector-plugins", None, 200, listed("class", "type", "version")),
         ("GET", PLUGIN, None, 200, listed("name", "type", "required", "default_value", "importance", "documentation")),
@@ -79,7 +84,7 @@ SESSIONS = {
         ("GET", "/connectors/c", None, 404, fields("error_code", "message")),
     ]),
     "Kafka UI": (KAFKA_UI, [
-        ("GET", "/", None, 200, fields("version", "commit", "kafka_cluster_id")),
+        ("GET", "/", None, 200, _worker),
         ("GET", "/connector-plugins", None, 200, listed("class")),
         ("PUT", f"{PLUGIN}/validate", TYPED, 200, lambda found: found["error_count"] == 1),  # the name comes later
         ("POST", "/connectors", {"name": "c", "config": TYPED}, 201, INFO),
@@ -102,7 +107,7 @@ SESSIONS = {
         ("DELETE", "/connectors/c", None, 204, None),
     ]),
     "Redpanda Console": (CONSOLE, [
-        ("GET", "/", None, 200, fields("version", "commit", "kafka_cluster_id")),
+        ("GET", "/", None, 200, _worker),
         ("GET", "/connector-plugins", None, 200, listed("class", "type", "version")),
         ("PUT", f"{PLUGIN}/validate", {**SHORT, "name": "c"}, 200, fields("name", "error_count", "groups", "configs")),
         ("POST", "/connectors", {"name": "c", "config": SHORT}, 201, INFO),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Final, TypeVar
 
+from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.connect.config.definition import ConfigDef, ConfigValue, validation_json
 from tidelog.connect.config.providers import hidden_in
 from tidelog.connect.config.values import ConnectConfigError
@@ -27,6 +28,8 @@ from tidelog.server.errors import RequestRefusedError
 
 R = TypeVar("R")
 _MOST_SHOWN: Final = 20
+# The Connect whose interface this is: kcctl and its like offer what came with a version from that version on.
+KAFKA: Final = "4.1.2"
 
 
 class ConnectOperations:
@@ -35,13 +38,15 @@ class ConnectOperations:
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.shared = worker.shared
-        self._version = version("tidelog")
+        self._build = f"tidelog-{version('tidelog')}"
 
     # --- the worker ---------------------------------------------------------------------------------------------
 
     def root(self) -> dict[str, Any]:
-        """GET /."""
-        return {"version": self._version, "commit": "", "kafka_cluster_id": self.shared.lake.uri}
+        """GET /. The cluster's id is what brokers call it; the lake's address before one ever ran."""
+        lake = self.shared.lake
+        cluster = ClusterLog(lake).cluster_id() or lake.uri
+        return {"version": KAFKA, "commit": self._build, "kafka_cluster_id": cluster}
 
     def health(self) -> tuple[int, dict[str, str]]:
         """GET /health (KIP-1017): the status of HTTP, and what it says."""
