@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from compat.suite import ToolError
+from support.kafka_connect import properties
+from support.kafka_users import User, secure
 
 from tidelog.log.lake import Lake
 
@@ -21,16 +23,24 @@ _STOPS_WITHIN_S = 60
 
 
 @contextmanager
-def running(folder: Path, configuration: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[str]:
-    """Three brokers of a lake with this configuration; their addresses as clients take them. Logs go to the folder."""
+def running(
+    folder: Path, configuration: Mapping[str, str], environment: Mapping[str, str], user: User | None = None
+) -> Iterator[str]:
+    """Three brokers of a lake with this configuration; their addresses as clients take them. Logs go to the folder.
+
+    `user`: who logs in there; without one, everybody is let in.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     address = str(folder / "lake")
+    listener = ["--listener", "127.0.0.1:0"]
     with Lake(address) as lake:
         lake.alter_config(configuration)
+        if user:
+            listener = ["--config", str(properties(folder / "broker.properties", secure(lake, user)))]
     command = [sys.executable, "-m", "tidelog", "--lake", address, "--format", "json", "broker", "start"]
     with open(folder / "brokers.log", "wb") as log:
         process = subprocess.Popen(
-            [*command, "--listener", "127.0.0.1:0", "--processes", "3", "--no-maintain"],
+            [*command, *listener, "--processes", "3", "--no-maintain"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,

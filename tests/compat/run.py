@@ -18,6 +18,7 @@ from compat import (  # noqa: E402 - the path comes first
     franz_go,
     images,
     kafka_programs,
+    kafka_scripts,
     kafka_tools,
     kubernetes,
     librdkafka,
@@ -103,7 +104,7 @@ def outcomes(suite: str, only: str, work: Path, *, write: bool) -> Iterator[Outc
         elif suite == mirror_from_kafka.SUITE:
             yield from mirror_from_kafka.outcomes(work, only)
         elif suite == kafka_tools.SUITE:
-            yield from kafka_tools.outcomes(_kafka(), started("brokers", {}), only)
+            yield from kafka_tools.outcomes(_kafka(), work, only)
         else:
             folder, kafka = librdkafka.build(BUILT), _kafka()
             scenarios = {"default": started("auto", _AUTO), librdkafka.NO_AUTO_CREATE: started("noauto", _NO_AUTO)}
@@ -114,7 +115,7 @@ def _kafka() -> Path:
     """Scripts like those of a Kafka distribution, with the jars that make bench-peers fetches."""
     import jars
 
-    return kafka_tools.scripts(BUILT / "kafka", jars.fetched(jars.BROKER))
+    return kafka_scripts.scripts(BUILT / "kafka", jars.fetched(jars.BROKER))
 
 
 if __name__ == "__main__":
