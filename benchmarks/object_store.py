@@ -1,4 +1,4 @@
-"""Producing to a store behind a network, where each call takes 60 ms."""
+"""Producing to a store behind a network, where each call takes 60 ms; and acknowledgements, by what a call takes."""
 
 import threading
 import time
@@ -22,6 +22,8 @@ _VALUE_BYTES = 100
 _PARTITIONS = 8
 _PRODUCERS = 8
 _ALONE_S, _TOGETHER_S = 10.0, 20.0
+# Single records, the first ones of which are not counted; what may come on top of three calls.
+_ACK_CALLS_S, _ACKS, _FIRST_ACKS, _OVERHEAD_S = (0.001, 0.005, 0.02, 0.06), 31, 5, 0.008
 _TABLE_RECORDS, _WAITING_TABLES = 20_000, 2
 
 
@@ -39,8 +41,29 @@ def run(plan: Plan) -> list[Row]:
             alone >= 100_000,
         ),
         _shared(f"{what}{_PRODUCERS} producers on one topic, the slowest's part of an even share", near, share, 25),
+        *(_acks(call_s) for call_s in _ACK_CALLS_S),
         _shared(f"the same, the part of one for whom a call takes {_FAR_CALL_S * 1e3:.0f} ms", far, share, 5),
     ]
+
+
+def _acks(call_s: float) -> Row:
+    """How long one record waits for its acknowledgement, in calls of the store: a segment, an entry, its time."""
+    memory = _new_topic()
+    took_s = list[float]()
+    with tidelog.Lake(memory.uri, storage=Slow(memory, call_s)) as lake, Producer(_conf(lake)) as producer:
+        for value in _values(_ACKS + _FIRST_ACKS):
+            began = time.perf_counter()
+            producer.produce("records", value)
+            producer.flush()
+            took_s.append(time.perf_counter() - began)
+    p50_s = sorted(took_s[_FIRST_ACKS:])[_ACKS // 2]
+    most_s = 3 * call_s + _OVERHEAD_S
+    return Row(
+        f"a store of {call_s * 1e3:.0f} ms a call: one record at a time, acks=all, p50 of the acknowledgement",
+        f"≤ 3 calls and {_OVERHEAD_S * 1e3:.0f} ms",
+        f"{p50_s * 1e3:.1f} ms ({p50_s / call_s:.2f} calls)",
+        p50_s <= most_s,
+    )
 
 
 def _shared(what: str, calls_s: list[float], share: float, least_percent: int) -> Row:

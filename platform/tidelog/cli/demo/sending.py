@@ -64,6 +64,8 @@ def send_evenly(
             due_s = started_s + lasting_s * number / len(keys)
             while (early_s := due_s - clock.elapsed_s()) > 0 or len(producer) > MOST_UNANSWERED:
                 producer.poll(min(0.05, max(0.001, early_s)))
+                if sending.stopped:
+                    return
             if meanwhile is not None:
                 meanwhile()
         producer.produce(
