@@ -83,7 +83,16 @@ def running_prometheus(folder: Path, jobs: Mapping[str, Sequence[str]], rules: P
 
 def checked_rules(rules: Path) -> str:
     """What `promtool check rules` says of a file that it takes."""
+    return _promtool("check", "rules", rules)
+
+
+def tried_rules(tests: Path) -> str:
+    """What `promtool test rules` says of a file of tests that hold."""
+    return _promtool("test", "rules", tests)
+
+
+def _promtool(*words: str | Path) -> str:
     program = require("promtool", "Prometheus' rule checker")
-    done = subprocess.run([program, "check", "rules", rules], capture_output=True, text=True, check=False)
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

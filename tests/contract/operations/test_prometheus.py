@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from confluent_kafka import Consumer, Producer
+from support.broker_processes import broker_command
 from support.cli_calls import lines_of, process
 from support.logs import FakeClock
+from support.otlp_receiver import otlp_receiver
 from support.prometheus import checked_rules, running_prometheus
 from support.small_s3 import small_s3
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
@@ -57,6 +60,24 @@ def metrics_of(lake, *options):
             running.communicate()
 
 
+@contextmanager
+def used_broker(lake, receiver):
+    """A broker over a lake of its own, which clients have used; HOST:PORT of its metrics."""
+    listeners = ("--listener", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--otlp", receiver.url)
+    with broker_command(lake, *listeners) as command:
+        ready = command.ready()
+        client = {"bootstrap.servers": ready["listener"]}
+        producer = Producer(client)
+        producer.produce("requests", b"1")
+        assert producer.flush(PATIENCE_S) == 0
+        producer.list_topics("nowhere-at-all", timeout=PATIENCE_S)
+        consumer = Consumer({**client, "group.id": "readers", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["requests"])
+        assert consumer.poll(PATIENCE_S).value() == b"1"
+        consumer.close()
+        yield ready["metrics"]
+
+
 class _World:
     """A lake with known contents, and Prometheus, which scrapes it."""
 
@@ -96,7 +117,13 @@ def world(tmp_path_factory):
         with (
             metrics_of(str(folder / "lake"), "--cluster", "prod") as local,
             metrics_of("s3://bucket/lake", "--age", "0", *options) as shared,
-            running_prometheus(folder / "server", {"tidelog": [local], "tidelog-s3": [shared]}, RULES) as server,
+            otlp_receiver() as receiver,
+            used_broker(folder / "brokers", receiver) as broker,
+            running_prometheus(
+                folder / "server",
+                {"tidelog": [local], "tidelog-s3": [shared], "tidelog-brokers": [broker]},
+                RULES,
+            ) as server,
         ):
             yield _World(lake, server, clock.now_ms())
 

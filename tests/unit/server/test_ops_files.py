@@ -10,7 +10,13 @@ import pytest
 import yaml
 from support.cli_calls import done
 from support.logs import FakeClock
+from support.prometheus import tried_rules
 
+from tidelog.broker.access.throttling import Throttling
+from tidelog.broker.base.meter import BrokerMeter
+from tidelog.broker.base.settings import Bounds, QuotaSettings
+from tidelog.broker.server.connections import Connections
+from tidelog.broker.server.metrics import broker_metrics
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
@@ -18,6 +24,8 @@ from tidelog.log.storage.counting import CountingStorage
 from tidelog.retention.maintenance import maintain
 from tidelog.server.process.lake_metrics import LakeMetrics
 from tidelog.server.process.metrics_listener import store_metrics
+from tidelog.server.telemetry.process_metrics import ProcessMetrics
+from tidelog.server.telemetry.sending import CollectorOutcomes
 
 ROOT = Path(__file__).parents[3]
 OPS = ROOT / "docs" / "ops"
@@ -31,7 +39,7 @@ WORDS = frozenset(
     re.findall(
         r"\w+",
         "sum by on and or absent rate increase deriv predict_linear label_values up job instance topic group partition"
-        " consumergroup kind",
+        " consumergroup kind max instance request quantile error outcome",
     )
 )
 
@@ -48,10 +56,24 @@ def families(tmp_path_factory):
         found = {}
         counting = CountingStorage(lake.storage)
         counting.list_folders("")
-        for family in (*LakeMetrics(lake).read(), *store_metrics(counting)):
+        for family in (*LakeMetrics(lake).read(), *store_metrics(counting), *broker_families()):
             name = f"{family.name}_total" if family.is_counter else family.name
             found[name] = {label for labels, _ in family.samples for label in labels}
         return found | {"up": {"job", "instance"}}
+
+
+def broker_families():
+    """Of a broker that has answered a request, and of a process that has sent telemetry."""
+    meter, clock = BrokerMeter(), FakeClock()
+    meter.api("PRODUCE").requests[9] += 1
+    meter.api("PRODUCE").errors[0] += 1
+    meter.api("PRODUCE").queued.add(0.1, clock.elapsed_s())
+    meter.api("PRODUCE").total.add(0.1, clock.elapsed_s())
+    meter.topic("orders").messages_in += 1
+    connections = Connections({}, clock, Bounds(), meter, Throttling(dict, clock, QuotaSettings()))
+    yield from broker_metrics(meter, connections, lambda: True)
+    yield from CollectorOutcomes("http://collector").metrics()
+    yield from ProcessMetrics().read()
 
 
 def names_in(query):
@@ -80,11 +102,23 @@ def test_a_query_names_metrics_that_are_there(families, where, query):
 def test_an_alarm_says_what_is_wrong_and_what_to_do(families, rule):
     assert rule["labels"]["severity"] in {"critical", "warning"}
     assert set(rule["annotations"]) == {"summary", "description"}
-    labels = set().union(*(families[name] for name in names_in(rule["expr"]) | ({"up"} & {rule["expr"][:2]})))
+    labels = families["up"].union(*(families[name] for name in names_in(rule["expr"])))
     text = "".join(rule["annotations"].values())
     assert set(re.findall(r"\$labels\.(\w+)", text)) <= labels
     for command in re.findall(r"'tidelog ([a-z]+(?: [a-z]+)?)", text):
         done(*command.split(), "--help")
+
+
+def test_each_alarm_is_tried_and_has_a_line_for_the_operator():
+    tried = (OPS / "prometheus.rules.test.yml").read_text()
+    lines = (ROOT / "docs" / "operations.md").read_text().splitlines()
+    for rule in RULES:
+        assert f'alertname="{rule["alert"]}", alertstate="firing"' in tried
+        assert [line for line in lines if line.startswith(f"| `{rule['alert']}` |")], rule["alert"]
+
+
+def test_alarms_go_off_as_they_should():
+    tried_rules(OPS / "prometheus.rules.test.yml")
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
