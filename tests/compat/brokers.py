@@ -28,7 +28,7 @@ def running(
 ) -> Iterator[str]:
     """Three brokers of a lake with this configuration; their addresses as clients take them. Logs go to the folder.
 
-    `user`: who logs in there; without one, everybody is let in.
+    `user`: the user that logs in there; without one, brokers ask clients for no log-in.
     """
     folder.mkdir(parents=True, exist_ok=True)
     address = str(folder / "lake")

@@ -1,4 +1,4 @@
-"""The scripts of a Kafka distribution's `bin/`: what each starts, how it is told of brokers, and calls of them."""
+"""The scripts of a Kafka distribution's `bin/`: what each starts, its options for brokers, and calls of it."""
 
 import os
 import shutil

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from compat.suite import FAILED, PASSED, Outcome
+from compat.suite import ABSENT, FAILED, PASSED, Outcome
 
 LIST = Path(__file__).with_name("results.tsv")
 NOT_APPLICABLE = "not applicable"
@@ -38,6 +38,8 @@ def worse(listed: dict[tuple[str, str], Listed], outcomes: Iterable[Outcome]) ->
     """What a run found that the list does not allow: a sentence each."""
     found = []
     for one in outcomes:
+        if one.state == ABSENT:
+            continue
         known = listed.get((one.suite, one.test))
         if known is None and one.state != PASSED:
             found.append(f"{one.suite} {one.test} is not in the list and ended as {one.state}: {one.words}")
@@ -50,6 +52,8 @@ def merged(listed: dict[tuple[str, str], Listed], outcomes: Iterable[Outcome]) -
     """The list after a run. What the list calls not applicable stays so unless it passes; reasons are kept."""
     after = dict(listed)
     for one in outcomes:
+        if one.state == ABSENT:
+            continue
         place = (one.suite, one.test)
         before = after.get(place)
         if one.state == PASSED:

@@ -20,6 +20,7 @@ from compat import (  # noqa: E402 - the path comes first
     kafka_programs,
     kafka_scripts,
     kafka_tools,
+    kafka_uis,
     kubernetes,
     librdkafka,
     listing,
@@ -33,6 +34,7 @@ SUITES = (
     clients.SUITE,
     copier.SUITE,
     kafka_tools.SUITE,
+    kafka_uis.SUITE,
     kafka_programs.SUITE,
     mirror_from_kafka.SUITE,
     registries.SUITE,
@@ -44,6 +46,7 @@ SUITES = (
     schedules.SUITE,
 )
 BUILT = ROOT / ".venv/compat"
+PROGRAMS = ROOT / ".venv/programs"
 # As the clusters of these suites are set up.
 _AUTO, _NO_AUTO = {"num.partitions": "4"}, {"num.partitions": "4", "auto.create.topics.enable": "false"}
 
@@ -54,13 +57,15 @@ def main() -> int:
     parser.add_argument("--suite", choices=SUITES, action="append", help="only this suite; may be given again")
     parser.add_argument("--only", default="", help="only tests with this in their names")
     parser.add_argument("--work", type=Path, default=ROOT / "build/compat", help="where lakes and logs go")
+    parser.add_argument("--programs", type=Path, default=PROGRAMS, help="where programs are that no package has")
     parser.add_argument("--write", action="store_true", help="write what was found into the list")
     given = parser.parse_args()
     found, missing = [], []
     for suite in given.suite or SUITES:
         print(f"\n== {suite} ==", flush=True)
         try:
-            for one in outcomes(suite, given.only, given.work / f"{suite}-{os.getpid()}", write=given.write):
+            work = given.work / f"{suite}-{os.getpid()}"
+            for one in outcomes(suite, given.only, work, write=given.write, programs=given.programs):
                 print(f"{one.state:8} {one.took_s:6.1f} s  {one.test}  {one.words}".rstrip(), flush=True)
                 found.append(one)
         except (ToolError, FileNotFoundError) as error:
@@ -75,8 +80,8 @@ def main() -> int:
     return 1 if problems else 0
 
 
-def outcomes(suite: str, only: str, work: Path, *, write: bool) -> Iterator[Outcome]:
-    """Build a suite, start brokers, and run it. `write`: what was found is to be kept."""
+def outcomes(suite: str, only: str, work: Path, *, write: bool, programs: Path) -> Iterator[Outcome]:
+    """Build a suite, start brokers, and run it. `write`: what was found is to be kept. `programs`: a folder of some."""
     with ExitStack() as stack:
 
         def started(name: str, configuration: dict[str, str]) -> str:
@@ -105,6 +110,8 @@ def outcomes(suite: str, only: str, work: Path, *, write: bool) -> Iterator[Outc
             yield from mirror_from_kafka.outcomes(work, only)
         elif suite == kafka_tools.SUITE:
             yield from kafka_tools.outcomes(_kafka(), work, only)
+        elif suite == kafka_uis.SUITE:
+            yield from kafka_uis.outcomes(_kafka(), programs, work, only)
         else:
             folder, kafka = librdkafka.build(BUILT), _kafka()
             scenarios = {"default": started("auto", _AUTO), librdkafka.NO_AUTO_CREATE: started("noauto", _NO_AUTO)}

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+# A program that no package source has, and that the user has not put here.
+ABSENT = "absent"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a test ended (`PASSED`, `FAILED` or `SKIPPED`: it says itself that it can't run here), and its own words."""
+    """How a test ended, and its own words. `SKIPPED`: it says itself that it can't run here."""
 
     suite: str
     test: str

@@ -1,4 +1,4 @@
-"""A user of brokers with SASL: how brokers are told to have users, and how clients of Java and of librdkafka log in."""
+"""A user of brokers with SASL: brokers' settings, and those by which clients of Java and of librdkafka log in."""
 
 from typing import NamedTuple
 

@@ -79,7 +79,7 @@ def metadata_quorum(tools: Tools) -> None:
 
 
 def reassignments(tools: Tools) -> None:
-    """A plan is proposed. What is so already is carried out, verified, listed and cancelled, and nothing else."""
+    """A plan is proposed. A plan of what is so already is executed, verified, listed, cancelled; others are refused."""
     tools("kafka-topics", "--create", "--topic", "moved", "--partitions", "2")
     tool = "kafka-reassign-partitions"
     topics = tools.file("moved.json", json.dumps({"topics": [{"topic": "moved"}], "version": 1}))

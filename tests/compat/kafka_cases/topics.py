@@ -150,7 +150,7 @@ def performance(tools: Tools) -> None:
 
 
 def consumer_performance(tools: Tools) -> None:
-    """The consumer's test reads as many records as it is told to."""
+    """The consumer's test reads as many records as it is to."""
     tools.topic("read", 3000)
     limits = ("--messages", "3000", "--timeout", "60000", "--hide-header")
     (line,) = tools("kafka-consumer-perf-test", "--topic", "read", *limits).splitlines()

@@ -20,7 +20,7 @@ def _secured(settings: Mapping[str, str], *prefixes: str) -> dict[str, str]:
 
 
 def _soon(run: JavaProgram, tools: Tools, topic: str, wanted: int) -> None:
-    """Wait until a topic has so many records."""
+    """Wait until a topic has `wanted` records."""
 
     def there() -> bool:
         assert run.process.poll() is None, run.said()[-2000:]
