@@ -1,9 +1,10 @@
 """Kafka's assignors of the consumer protocol (KIP-848), which the writer of an assignment computes. Pure.
 
-Both are those of Kafka: for members in this order they give what Kafka gives. Where Kafka takes members and topics in
-the order of a hash table, members are taken static ones first, by instance id, then the others by member id; topics
-are taken by their ids.
-Source: `UniformAssignor`, `UniformHomogeneousAssignmentBuilder`, `RangeAssignor` (kafka 4.0).
+`range`, and `uniform` where all members subscribe to the same topics, give what Kafka's give for members and topics in
+the same order. Where Kafka takes them in the order of a hash table, members are taken static ones first, by instance
+id, then the others by member id; topics are taken by their ids.
+
+Source: `UniformAssignor`, `UniformHomogeneousAssignmentBuilder`, `RangeAssignor` (kafka 4.1).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,8 +46,11 @@ def uniform(members: Sequence[Subscriber], partitions: Mapping[str, int]) -> Sha
     wanting: list[tuple[str, int]] = []
     there = frozenset(every)
     for number, member in enumerate(ordered):
-        quota = least + (number < more)
         kept = sorted(member.share & there)
+        quota = least + (more > 0)
+        if more and len(kept) < quota and len(ordered) - number > more:
+            quota = least  # one more goes to a member after it, which may have it already
+        more -= quota - least
         shares[member.member_id] = kept[:quota]
         free.extend(kept[quota:])
         wanting.append((member.member_id, quota - min(quota, len(kept))))

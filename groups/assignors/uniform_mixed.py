@@ -1,6 +1,7 @@
-"""Kafka's `uniform` where members subscribe to different topics: balance first, then few moves. Pure.
+"""`uniform` where members subscribe to different topics: balance first, then few moves. Pure.
 
-Source: `UniformHeterogeneousAssignmentBuilder` (kafka 4.0).
+Its steps are those of Kafka's `UniformHeterogeneousAssignmentBuilder` (kafka 4.0); which of several balanced
+assignments comes out differs.
 """
 
 import heapq

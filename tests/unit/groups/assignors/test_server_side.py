@@ -1,5 +1,8 @@
 """The assignors of the consumer protocol: every partition once, balance, few moves, and Kafka's own examples."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,3 +89,20 @@ def test_static_members_keep_their_ranges_under_new_ids():
     first = range_([Subscriber("z", frozenset("x"), instance_id="1"), Subscriber("a", frozenset("x"))], {"x": 3})
     again = range_([Subscriber("b", frozenset("x"), instance_id="1"), Subscriber("a", frozenset("x"))], {"x": 3})
     assert (first["z"], first["a"]) == (again["b"], again["a"])
+
+
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors/server_assignors.json").read_text(encoding="utf-8"))["cases"]
+
+
+@pytest.mark.parametrize("name", SERVER_ASSIGNORS)
+def test_assignments_equal_those_of_kafkas_coordinator(name):
+    """Random groups, and what the assignors of Kafka's group coordinator 4.1.2 gave for members in this order."""
+    cases = [case for case in VECTORS if case["assignor"] == name]
+    assert len(cases) > 15
+    for case in cases:
+        members = [
+            Subscriber(m["id"], frozenset(m["topics"]), frozenset(map(tuple, m["had"])), m["instance"])
+            for m in case["members"]
+        ]
+        expected = {m["id"]: frozenset(map(tuple, m["gets"])) for m in case["members"]}
+        assert SERVER_ASSIGNORS[name](members, case["partitions"]) == expected
