@@ -46,8 +46,8 @@ class TcpGate:
             await self._is_open.wait()
             up_reader, up_writer = await asyncio.open_connection(self._host, self._server_port)
             await asyncio.gather(self._carry(reader, up_writer), self._carry(up_reader, writer))
-        except OSError:
-            pass
+        except (OSError, asyncio.CancelledError):
+            pass  # asyncio would print that the gate's end has cancelled it
         finally:
             writer.close()
 
