@@ -1,4 +1,4 @@
-"""Produced batches are checked and read into one table, those of an entry as those of transactions' parts."""
+"""Produced batches are checked, and noted or read into one table: those of an entry as those of transactions' parts."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
