@@ -52,8 +52,6 @@ class ConsumerGroupHandlers:
         self._clock = context.clock
         self._coordinator = coordinator
         self._subscriptions = Subscriptions(context)
-        # By group: when its topics are looked at again.
-        self._refresh_s: dict[str, float] = {}
 
     def handlers(self) -> Handlers:
         """By API."""
@@ -92,8 +90,8 @@ class ConsumerGroupHandlers:
                 f"Group {request.group_id!r} has {self._settings.consumer_max_size} members, `group.consumer.max.size`."
             )
         now_s = self._clock.elapsed_s()
-        if now_s >= self._refresh_s.get(request.group_id, 0.0) and request.epoch >= JOINS:
-            self._refresh_s[request.group_id] = now_s + REFRESH_S
+        if now_s >= group.refresh_s and request.epoch >= JOINS:
+            group.refresh_s = now_s + REFRESH_S
             request = replace(request, refresh=True)
         request = await self._matched(call, group.state, request)
         known_topics: Topics = {}

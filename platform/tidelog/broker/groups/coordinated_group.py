@@ -109,6 +109,8 @@ class CoordinatedGroup:
         self.unsorted: set[str] = set()
         # Requests to join that are decided just now: not parked yet, and of no member yet.
         self.joining = 0
+        # When the topics that members of the consumer protocol subscribe to are looked at again.
+        self.refresh_s = 0.0
         self._settings = settings
         self._deadlines: dict[str, float] = {}  # when a Kafka member's session is over
         self._heard: set[str] = set()
