@@ -38,6 +38,10 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
         "docs/brokers.md",
         "tidelog --lake /tmp/lake broker start",
     ): "runs until it is stopped; its own tests run it",
+    (
+        "docs/metrics.md",
+        "pip install 'tidelog[broker,otel]'",
+    ): "installs, and runs until it is stopped; test_otlp.py runs it",
     ("docs/console.md", "tidelog --lake /tmp/lake console"): "runs until it is stopped; its own tests run it",
     (
         "docs/access.md",
