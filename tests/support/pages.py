@@ -64,6 +64,8 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("docs/schemas.md", "from confluent_kafka"): "needs the registry; test_schemas_page.py runs both",
     ("docs/connect-postgres.md", "CREATE ROLE reader"): "statements for a PostgreSQL server",
     ("docs/clusters.md", "spark-submit --master spark://head:7077"): "needs a cluster; test_cluster.py brings one",
+    ("docs/spark.md", "python3 -m venv /tmp/pipeline"): "makes an environment of half a gigabyte",
+    ("docs/spark.md", "# transformations/orders.py"): "needs that environment, which Spark Connect's protobuf wants",
     ("docs/schedules.md", "useradd"): "changes the machine",
     ("docs/schedules.md", "install -m 644 deploy/cron"): "changes the machine; test_schedules.py runs the file's lines",
     ("docs/schedules.md", "install -m 644 deploy/systemd"): "changes the machine; test_schedules.py runs its units",
