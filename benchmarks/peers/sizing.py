@@ -11,6 +11,7 @@ from table import amount, quantity, setting
 BLOCK = "peers-sizing"
 _PRODUCE, _CONSUME, _PROCESSES = "broker core produce", "broker core consume", "broker core processes"
 _BATCHES = ("1,000", "100", "10", "1")
+_CONSUMED = ("hot", "cold", "cold, from segments")
 _CODECS = {"none": "not packed", "lz4": "packed by lz4"}
 _PROCESSOR_TIME, _MEMORY, _IDLE = "processor time", "memory of the process", "idle"
 _IDLE_PROCESSES = f"{TIDELOG} 8 processes"
@@ -28,9 +29,12 @@ def block(results: Results) -> str:
         *(f"| {records} | {' | '.join(_rate(us[records, codec]) for codec in _CODECS)} |" for records in _BATCHES),
     ]
     said = []
-    hot, cold = (found.get((_CONSUME, f"{TIDELOG} {kind}", _PROCESSOR_TIME)) for kind in ("hot", "cold"))
-    if hot and cold:
-        said.append(f"Consumers get {_rate(hot)} of a core from its cache, and {_rate(cold)} from segments.")
+    hot, cold, segments = (found.get((_CONSUME, f"{TIDELOG} {kind}", _PROCESSOR_TIME)) for kind in _CONSUMED)
+    if hot and cold and segments:
+        said.append(
+            f"Consumers get {_rate(hot)} of a core from its cache, {_rate(cold)} from files of batches, and"
+            f" {_rate(segments)} from segments."
+        )
     if memory := found.get((_PRODUCE, TIDELOG, _MEMORY)):
         said.append(f"The process had {amount(memory, 'MiB')} of memory at most.")
     if idle := found.get((_PROCESSES, _IDLE_PROCESSES, _IDLE)):

@@ -12,7 +12,7 @@ from uuid import UUID
 from brokers_sim_transaction_bugs import BUGS as IN_TRANSACTIONS
 from sim_running import Planted
 
-from tidelog.broker.base.batch_cache import BatchRun
+from tidelog.broker.base.batch_runs import BatchRun
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.broker.cluster import membership
 from tidelog.broker.cluster.topic_leaders import TopicLeadersByLoad

@@ -268,6 +268,7 @@ class BrokerProgram(LoopProgram):
             id=self.number,
             drain_s=2.0,
             cache_bytes=self.rng.choice([2_000, 1_000_000]),
+            cache_files_bytes=20_000 * (self.number % 2),
             groups=GroupSettings(initial_rebalance_delay_ms=self.rng.choice([0, 500])),
             default_replication_factor=min(3, plan.brokers),
             topic_leaders=plan.leaders,

@@ -18,6 +18,7 @@ from tidelog.broker.admin.api_versions import api_versions
 from tidelog.broker.admin.handlers import handlers as admin_handlers
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.batch_cache import BatchCache
+from tidelog.broker.base.batch_files import batch_files
 from tidelog.broker.base.calls import Handler, Handlers
 from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.context import Context
@@ -97,7 +98,8 @@ class Broker:
             if isinstance(lake.storage, PreparesObjects):
                 lake.storage.prepare_beside()
         blocking = counted(blocking)
-        cache = BatchCache(settings.cache_bytes)
+        files = batch_files(settings.cache_files_bytes, settings.cache_files_dir, blocking, self.clock)
+        cache = BatchCache(settings.cache_bytes, files)
         self._topics = BrokerTopics(lake, blocking, cache)
         self._secured = SecuredListeners(settings, self.clock, blocking)
         dialer = self._secured.dialer(lambda: self._context.access.state.secret)

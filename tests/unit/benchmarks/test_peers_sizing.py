@@ -23,7 +23,8 @@ CORE = [
     us("tidelog 1 none w4", 25.0),
     us("kafka 1 none w4", 9.0),
     us("tidelog hot", 0.1, "consume"),
-    us("tidelog cold", 0.4, "consume"),
+    us("tidelog cold", 0.2, "consume"),
+    us("tidelog cold, from segments", 0.4, "consume"),
     lower("produce", "tidelog", "memory of the process", "MiB", 306.4),
     lower("processes", "tidelog 8 processes", "idle", "cores", 0.04),
 ]
@@ -39,7 +40,8 @@ def test_what_a_core_does() -> None:
         "| 10 |  |  |",
         "| 1 | 40.0 k records/s |  |",
         "",
-        "Consumers get 10.0 M records/s of a core from its cache, and 2.50 M records/s from segments.",
+        "Consumers get 10.0 M records/s of a core from its cache, 5.00 M records/s from files of batches, and 2.50 M"
+        " records/s from segments.",
         "The process had 306 MiB of memory at most.",
         "Eight processes that have nothing to do take 0.04 of a core together.",
     ]

@@ -3,192 +3,27 @@
 Committed batches only. An offset that is here is answered without a look at the store.
 """
 
-from array import array
-from bisect import bisect_left, bisect_right
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Iterable
 from uuid import UUID
 
-from tidelog.broker.records.batches import CODECS, NONE
+from tidelog.broker.base.batch_files import BatchFiles
+from tidelog.broker.base.batch_runs import BatchRun, Chunks, Place
+from tidelog.broker.records.batches import NONE
 from tidelog.log.state.rewrites import Rewrite
-
-# Batches that follow one another are kept, looked up and dropped together, in chunks of about this size.
-CHUNK_BYTES: Final = 256 * 1024
-# What keeping a batch takes beside its bytes.
-BATCH_OVERHEAD: Final = 100
-
-
-class Found(NamedTuple):
-    """Batches from an offset on, `size` bytes in all, and the offset `end` at which to go on.
-
-    There may be none: compaction has left no record between the offset and `end`, or, where `end` is the offset, the
-    first one is too large.
-    """
-
-    batches: Sequence[bytes]
-    size: int
-    end: int
-
-
-# Topic, partition, and the codec that batches which are read from segments are packed by.
-Place = tuple[UUID, int, int]
-
-
-@dataclass(slots=True, eq=False)
-class BatchRun:
-    """Batches that cover the offsets [first, end) of a place. `lasts`: the last offset of each; `size`: in bytes.
-
-    There may be offsets without a record, which compaction has taken, before each batch and behind the last.
-    `version`: of the topic, as of which they were read; -1 for what was produced: an append comes before all rewrites
-    of its offsets.
-    """
-
-    place: Place
-    first: int
-    end: int
-    lasts: Sequence[int]
-    batches: Sequence[bytes]
-    size: int
-    version: int = -1
-
-    def extend(self, last: int, batch: bytes) -> bool:
-        """Take the batch that follows, if there is room; else close the run. Whether it was taken."""
-        if not isinstance(self.batches, list) or not isinstance(self.lasts, array):
-            return False
-        if self.kept_bytes + len(batch) + BATCH_OVERHEAD > CHUNK_BYTES:
-            self.close()
-            return False
-        self.lasts.append(last)
-        self.batches.append(batch)
-        self.end = last + 1
-        self.size += len(batch)
-        return True
-
-    def close(self) -> None:
-        """Have it take no more batches.
-
-        The garbage collector looks at each item of a list, and forgets a tuple of bytes: 500,000 batches in lists held
-        the process up for 22 ms at a time.
-        """
-        self.lasts, self.batches = array("q", self.lasts), tuple(self.batches)
-
-    def read(self, offset: int, most_bytes: int, *, at_least_one: bool) -> Found:
-        """Batches from the one that holds the offset on, whole ones of `most_bytes` in all.
-
-        `at_least_one`: the first one may be larger (KIP-74).
-        """
-        begin = at = bisect_left(self.lasts, offset)
-        if begin == len(self.lasts):
-            return Found((), 0, self.end)
-        size = 0
-        while at < len(self.batches):
-            more = size + len(self.batches[at])
-            if more > most_bytes and not (at_least_one and at == begin):
-                return Found(self.batches[begin:at], size, self.lasts[at - 1] + 1 if at > begin else offset)
-            size = more
-            at += 1
-        return Found(self.batches[begin:], size, self.end)
-
-    @property
-    def kept_bytes(self) -> int:
-        """What keeping it takes."""
-        return self.size + BATCH_OVERHEAD * (len(self.batches) + 1)
-
-
-class _Chunks:
-    """Chunks of many places, least recently used ones first."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._used: OrderedDict[BatchRun, None] = OrderedDict()
-        self._places: dict[Place, list[BatchRun]] = {}
-
-    def find(self, place: Place, offset: int) -> BatchRun | None:
-        """The chunk that covers the offset, which counts as its use."""
-        chunks = self._places.get(place)
-        at = bisect_right(chunks, offset, key=_first) if chunks else 0
-        if chunks is None or not at or chunks[at - 1].end <= offset:
-            return None
-        self._used.move_to_end(chunks[at - 1])
-        return chunks[at - 1]
-
-    def next_first(self, place: Place, offset: int) -> int | None:
-        """Where the first chunk begins that begins after the offset."""
-        chunks = self._places.get(place, [])
-        at = bisect_right(chunks, offset, key=_first)
-        return chunks[at].first if at < len(chunks) else None
-
-    def extend(self, place: Place, first: int, last: int, batch: bytes) -> bool:
-        """Keep a batch behind all that is kept of a place, if it follows at once and there is room; whether so."""
-        chunks = self._places.get(place)
-        if not chunks or chunks[-1].end != first or not chunks[-1].extend(last, batch):
-            return False
-        self._used.move_to_end(chunks[-1])
-        self.size += len(batch) + BATCH_OVERHEAD
-        return True
-
-    def append(self, place: Place, first: int, last: int, batch: bytes) -> None:
-        """Keep a batch, with the chunk that ends where it begins if that has room. It must overlap no chunk."""
-        before = self.find(place, first - 1)
-        if before is None or not before.extend(last, batch):
-            self.add(BatchRun(place, first, last + 1, array("q", [last]), [batch], len(batch)))
-        else:
-            self.size += len(batch) + BATCH_OVERHEAD
-
-    def add(self, chunk: BatchRun) -> None:
-        """Keep a chunk. What overlaps it is dropped."""
-        chunks = self._places.setdefault(chunk.place, [])
-        begin = bisect_right(chunks, chunk.first, key=_end)
-        end = bisect_left(chunks, chunk.end, lo=begin, key=_first)
-        for dropped in chunks[begin:end]:
-            del self._used[dropped]
-            self.size -= dropped.kept_bytes
-        chunks[begin:end] = [chunk]
-        self._used[chunk] = None
-        self.size += chunk.kept_bytes
-
-    def drop(self) -> None:
-        """Drop the chunk that was not used for the longest time."""
-        chunk = next(iter(self._used))
-        self._remove(chunk)
-
-    def forget(self, rewrite: Rewrite, topic: UUID) -> None:
-        """Drop what overlaps a rewrite of a topic and is of before."""
-        for place in [(topic, rewrite.partition, codec) for codec in range(len(CODECS))]:
-            chunks = self._places.get(place, [])
-            begin = bisect_right(chunks, rewrite.first, key=_end)
-            end = bisect_left(chunks, rewrite.end, lo=begin, key=_first)
-            for chunk in [one for one in chunks[begin:end] if one.version < rewrite.version]:
-                self._remove(chunk)
-
-    def forget_topic(self, topic: UUID) -> None:
-        """Drop all of a topic."""
-        for place in [place for place in self._places if place[0] == topic]:
-            for chunk in list(self._places[place]):
-                self._remove(chunk)
-
-    def _remove(self, chunk: BatchRun) -> None:
-        del self._used[chunk]
-        self.size -= chunk.kept_bytes
-        chunks = self._places[chunk.place]
-        del chunks[bisect_left(chunks, chunk.first, key=_first)]
-        if not chunks:
-            del self._places[chunk.place]
 
 
 class BatchCache:
     """The batches of a process that consumers may ask for next, `most_bytes` in all; for the loop's thread.
 
     Half of it is for what was produced through this broker, half for what was read from segments. Either may have
-    what the other does not need.
+    what the other does not need. What there is no room for goes into `files`, where there are any.
     """
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, files: BatchFiles | None = None) -> None:
         self.most_bytes = most_bytes
-        self._produced = _Chunks()
-        self._read = _Chunks()
+        self.files = files
+        self._produced = Chunks()
+        self._read = Chunks()
 
     @property
     def size(self) -> int:
@@ -212,14 +47,13 @@ class BatchCache:
 
     def forget(self, topic: UUID, rewrites: Iterable[Rewrite] | None) -> None:
         """Drop what these rewrites of a topic replaced; None: all of the topic, as for one that is gone."""
-        for chunks in (self._produced, self._read):
-            if rewrites is None:
-                chunks.forget_topic(topic)
-                continue
-            for rewrite in rewrites:
-                chunks.forget(rewrite, topic)
+        gone = None if rewrites is None else tuple(rewrites)
+        self._produced.forget(topic, gone)
+        self._read.forget(topic, gone)
+        if self.files is not None:
+            self.files.forget(topic, gone)
 
-    def get(self, topic: UUID, partition: int, offset: int) -> bytes | None:
+    def get(self, topic: UUID, partition: int, offset: int) -> bytes | memoryview | None:
         """The batch that holds the offset, or the next one where compaction has left none; None: it is not here."""
         chunk = self.find((topic, partition, NONE), offset)
         found = None if chunk is None else chunk.read(offset, 0, at_least_one=True)
@@ -230,19 +64,16 @@ class BatchCache:
         return self._produced.find((place[0], place[1], NONE), offset) or self._read.find(place, offset)
 
     def next_first(self, place: Place, offset: int) -> int | None:
-        """The first offset after this one at which a chunk begins; None: there is none."""
-        produced = self._produced.next_first((place[0], place[1], NONE), offset)
-        read = self._read.next_first(place, offset)
-        return min((first for first in (produced, read) if first is not None), default=None)
+        """The first offset after this one at which a chunk begins, here or in a file; None: there is none."""
+        firsts = [
+            self._produced.next_first((place[0], place[1], NONE), offset),
+            self._read.next_first(place, offset),
+            None if self.files is None else self.files.next_first(place, offset),
+        ]
+        return min((first for first in firsts if first is not None), default=None)
 
     def _trim(self) -> None:
         while self.size > self.most_bytes:
-            (self._produced if self._produced.size > self._read.size else self._read).drop()
-
-
-def _first(chunk: BatchRun) -> int:
-    return chunk.first
-
-
-def _end(chunk: BatchRun) -> int:
-    return chunk.end
+            chunk = (self._produced if self._produced.size > self._read.size else self._read).drop()
+            if self.files is not None:
+                self.files.put(chunk)

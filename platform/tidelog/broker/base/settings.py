@@ -111,7 +111,8 @@ class BrokerSettings:
 
     `listeners`: by name; `advertised`: {name: (host, port)} that clients get to see instead of where it is bound.
     `inter_broker`: the name of the listener that brokers ask each other on; None: the first.
-    `id`: the broker's, None for the lowest one that is free. `cache_bytes`: of record batches kept for consumers.
+    `id`: the broker's, None for the lowest one that is free. `cache_bytes`: of record batches kept for consumers;
+    `cache_files_bytes`: the same in files, of `cache_files_dir`, None for the system's folder.
     `linger`: None takes what suits the store.
     `drain_s`: how long a broker that stops sends clients to the others before it closes their connections.
     """
@@ -124,6 +125,8 @@ class BrokerSettings:
     bounds: Bounds = field(default_factory=Bounds)
     drain_s: float = 5.0
     cache_bytes: int = held("cache.bytes")
+    cache_files_bytes: int = held("cache.files.bytes")
+    cache_files_dir: str | None = held("cache.files.dir")
     linger: Linger | None = None
     topic_leaders: str = held("topic.leaders")
     topic_leaders_interval_s: float = held("topic.leaders.interval.ms")

@@ -9,6 +9,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from tidelog.broker.base.batch_cache import BatchCache
+from tidelog.broker.base.batch_runs import BatchRun
 from tidelog.broker.wire.errors import UnknownTopicIdError
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.base.shared_threads import Rounds
@@ -82,6 +83,10 @@ class BrokerTopic:
         if version is None:
             return state.rewrites.touch_at_all(partition, first, end)
         return state.rewrites.touch(partition, first, end, version)
+
+    def is_stale(self, run: BatchRun) -> bool:
+        """Whether records of a run of batches may be gone from the topic's log by now."""
+        return self.is_rewritten(*run.place[:2], run.first, run.end, None if run.version < 0 else run.version)
 
     def forget_rewritten(self, cache: BatchCache) -> None:
         """Have the cache forget what was rewritten since the last call."""

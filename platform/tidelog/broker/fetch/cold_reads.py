@@ -5,7 +5,7 @@ from collections import OrderedDict
 from functools import partial
 from typing import Final
 
-from tidelog.broker.base.batch_cache import BatchRun, Place
+from tidelog.broker.base.batch_runs import BatchRun, Place
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.fetch.segment_stream import SegmentStream
@@ -69,11 +69,10 @@ class ColdReads:
             if known is not None:
                 return known
             chunk, stream = await self._chunk(topic, place, offset)
-            if topic.is_rewritten(place[0], place[1], chunk.first, chunk.end, chunk.version):  # while it was read
+            if topic.is_stale(chunk):  # while it was read
                 stream.close()
                 chunk, stream = await self._chunk(topic, place, offset)
-            is_rewritten = topic.is_rewritten(place[0], place[1], chunk.first, chunk.end, chunk.version)
-            if chunk.end > chunk.first and not is_rewritten:
+            if chunk.end > chunk.first and not topic.is_stale(chunk):
                 context.cache.add_read(chunk)
             self._keep(place, stream)
             return chunk

@@ -6,12 +6,14 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
-from tidelog.broker.base.batch_cache import BatchCache, BatchRun, Place
+from tidelog.broker.base.batch_cache import BatchCache
+from tidelog.broker.base.batch_runs import BatchRun, Place
 from tidelog.broker.base.calls import Call, Encoded, Peer, Reply
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.fetch.cold_reads import ColdReads
+from tidelog.broker.fetch.filed_reads import FiledReads, FromFiles
 from tidelog.broker.fetch.filling import Wanted, fill
 from tidelog.broker.fetch.plain_fetch import plain_fetch
 from tidelog.broker.fetch.requested import RequestedTopic, epoch_problem
@@ -45,7 +47,7 @@ _MOST_BYTES = 55 * 1024 * 1024  # Kafka's fetch.max.bytes of a broker
 class _Partition:
     """A partition of a request, while it is answered."""
 
-    __slots__ = ("_cache", "answer", "asked", "chunk", "failed", "key", "place", "topic", "wanted")
+    __slots__ = ("_cache", "answer", "asked", "chunk", "failed", "key", "place", "topic", "wanted", "was_filed")
 
     def __init__(self, key: Key, asked: Asked, topic: RequestedTopic, cache: BatchCache, codec: int) -> None:
         self._cache = cache
@@ -55,6 +57,7 @@ class _Partition:
         self.place: Place = (topic.id, key[1], codec)
         # What was read for this request, should the cache not have kept it.
         self.chunk: BatchRun | None = None
+        self.was_filed = False  # whether files were asked for it
         self.failed: TidelogError | None = None
         self.wanted: Wanted | None = None
         self.answer = PartitionAnswer(key[1])
@@ -62,9 +65,7 @@ class _Partition:
     def find(self, offset: int) -> BatchRun | None:
         """The chunk that covers the offset: in the cache, or what was read for this request."""
         cached, chunk, topic = self._cache.find(self.place, offset), self.chunk, self.topic.topic
-        if chunk is not None and (
-            topic is None or topic.is_rewritten(*self.place[:2], chunk.first, chunk.end, chunk.version)
-        ):
+        if chunk is not None and (topic is None or topic.is_stale(chunk)):
             chunk = self.chunk = None
         if cached is None and chunk is not None and chunk.first <= offset < chunk.end:
             return chunk
@@ -77,6 +78,7 @@ class Fetching:
     def __init__(self, context: Context, reads: ColdReads) -> None:
         self._context = context
         self._reads = reads
+        self._filed = FiledReads(context)
         self._ids = context.lake.ids
         self._sessions = Sessions(lambda: 1 + int(self._ids.fraction() * (2**31 - 1)))
         self._asked = 0  # partitions of the requests that wait
@@ -145,6 +147,12 @@ class Fetching:
             partitions = self._turned(partitions)
         self._ask_each(call, partitions)
         size, at_once, missing = self._fill_some(request, partitions, 0)
+        filed = self._in_files(missing)
+        if filed:
+            chunks = self._filed.read_at_once(self._from_files(filed), request.max_bytes)
+            if chunks is None or not self._have(filed, chunks):
+                return None
+            size, at_once, missing = self._fill_some(request, partitions, 0)
         if (missing and not size) or not (at_once or size >= request.min_bytes):
             return None
         if self._reads.is_ahead:
@@ -236,6 +244,8 @@ class Fetching:
                 changed.clear()
                 await self._ask(call, partitions)
                 size, at_once, missing = await self._fill(request, partitions)
+                if missing and await self._read_files(request, missing):
+                    continue
                 if missing and not size:  # there are records, so that the answer has some, however long that takes
                     await self._read(missing)
                     continue
@@ -351,6 +361,31 @@ class Fetching:
 
     # --- what must be read ---------------------------------------------------------------------------------
 
+    def _in_files(self, partitions: Iterable[_Partition]) -> list[_Partition]:
+        """Those whose missing batches are in files, as far as is known."""
+        has = self._filed.has
+        return [p for p in partitions if p.wanted and not p.was_filed and has(p.place, p.wanted.missing)]
+
+    async def _read_files(self, request: FetchRequest, missing: Iterable[_Partition]) -> bool:
+        """Read what files have of partitions; whether there is something of it."""
+        partitions = self._in_files(missing)
+        return self._have(partitions, await self._filed.read(self._from_files(partitions), request.max_bytes))
+
+    def _from_files(self, partitions: Iterable[_Partition]) -> list[FromFiles]:
+        asked = []
+        for p in partitions:
+            assert p.topic.topic is not None
+            assert p.wanted is not None
+            p.was_filed = True
+            asked.append(FromFiles(p.topic.topic, p.place, p.wanted.missing, p.asked.max_bytes - p.wanted.size))
+        return asked
+
+    def _have(self, partitions: Iterable[_Partition], chunks: Sequence[BatchRun | None]) -> bool:
+        """Note what was read of partitions; whether there is any."""
+        for p, chunk in zip(partitions, chunks, strict=True):
+            p.chunk = chunk
+        return any(chunks)
+
     async def _read(self, partitions: Sequence[_Partition], changed: asyncio.Event | None = None) -> None:
         """Read what partitions are missing, until there is something of it, or until `changed`."""
         tasks: dict[asyncio.Task[BatchRun], list[_Partition]] = {}
@@ -387,7 +422,7 @@ class Fetching:
                 continue
             chunk = p.find(wanted.behind)
             following = wanted.behind if chunk is None else chunk.end
-            if following < wanted.end and p.find(following) is None:
+            if following < wanted.end and p.find(following) is None and not self._filed.has(p.place, following):
                 self._reads.read(p.topic.topic, p.place, following)
                 begun += 1
             if begun == READS_AT_ONCE:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tidelog.broker.base.batch_cache import BatchRun
+from tidelog.broker.base.batch_runs import BatchRun
 
 # The chunk that covers an offset of a partition; None where it must be read first.
 Find = Callable[[int], BatchRun | None]
@@ -21,7 +21,7 @@ class Wanted:
     end: int
     max_bytes: int
     find: Find
-    batches: list[bytes] = field(default_factory=list)
+    batches: list[bytes | memoryview] = field(default_factory=list)
     size: int = 0
     missing: int = -1
     behind: int = -1
@@ -56,5 +56,5 @@ def fill(partitions: Iterable[Wanted], max_bytes: int, taken: int = 0) -> int:
     return total
 
 
-def _base_offset(batch: bytes) -> int:
+def _base_offset(batch: bytes | memoryview) -> int:
     return int.from_bytes(batch[:8])

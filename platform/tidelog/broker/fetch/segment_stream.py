@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from tidelog.broker.base.batch_cache import BatchRun, Place
+from tidelog.broker.base.batch_runs import BatchRun, Place
 from tidelog.broker.fetch.segment_rows import NotPlainError, SegmentRows
 from tidelog.broker.records.batches import CODECS, GZIP, MAGIC, NONE, BatchHeader, sealed
 from tidelog.broker.records.columns import EncodedBatch, RecordCodec

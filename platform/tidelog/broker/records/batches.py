@@ -234,8 +234,15 @@ def patched(batch: bytes | memoryview, base_offset: int, leader_epoch: int, appe
     return bytes(copy)
 
 
-def of_epoch(batches: Sequence[bytes], leader_epoch: int) -> Sequence[bytes]:
+def epoch_of(batch: bytes | memoryview) -> int:
+    """The leader epoch that a batch, or the first of several, was encoded in."""
+    return int.from_bytes(batch[_EPOCH], signed=True)
+
+
+def of_epoch(batches: Sequence[bytes | memoryview], leader_epoch: int) -> Sequence[bytes | memoryview]:
     """Batches as the leader of an epoch sends them, whichever epoch they were encoded in.
+
+    An item may be several batches that follow one another, all of one epoch.
 
     librdkafka and Java take a position of an earlier epoch for one that they are past: of batches whose epochs fall, it
     would store no offset, and commit none (KIP-320).
@@ -243,7 +250,7 @@ def of_epoch(batches: Sequence[bytes], leader_epoch: int) -> Sequence[bytes]:
     epoch = leader_epoch.to_bytes(_EPOCH.stop - _EPOCH.start, signed=True)
     if all(batch[_EPOCH] == epoch for batch in batches):
         return batches
-    return [patched(batch, header_of(batch).base_offset, leader_epoch) for batch in batches]
+    return [patched(batch, header.base_offset, leader_epoch) for item in batches for header, batch in split(item)]
 
 
 def sealed(header: BatchHeader, body: bytes | memoryview, codec: int) -> bytes:

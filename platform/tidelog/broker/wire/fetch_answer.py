@@ -40,7 +40,7 @@ class PartitionAnswer:
     high_watermark: int = -1
     last_stable_offset: int = -1
     log_start_offset: int = -1
-    records: Sequence[bytes] = ()
+    records: Sequence[bytes | memoryview] = ()
     size: int = 0
     preferred_read_replica: int = -1
     current_leader: tuple[int, int] | None = None

@@ -72,6 +72,13 @@ DESCRIBED: Final = (
         "a client that takes nothing of an answer for longer is dropped; for 5 s, where fetches wait for room",
     ),
     _value("cache.bytes", 128 * _MB, _BYTES, "record batches that are kept for consumers"),
+    _value(
+        "cache.files.bytes",
+        0,
+        Whole(0, MAX_LONG, of="bytes"),
+        "record batches that are kept in files when memory has no room for them; 0: none",
+    ),
+    _text("cache.files.dir", "the system's for files that are not kept", "the folder of these files, on a near disk"),
     FieldKey(
         "topic.leaders",
         Matching(r"auto|all|[1-9][0-9]{0,4}", "auto, all, or a number of brokers"),

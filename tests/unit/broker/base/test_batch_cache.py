@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.broker.base import batch_cache
-from tidelog.broker.base.batch_cache import BATCH_OVERHEAD, BatchCache, BatchRun, Found
+from tidelog.broker.base import batch_runs
+from tidelog.broker.base.batch_cache import BatchCache
+from tidelog.broker.base.batch_runs import BATCH_OVERHEAD, BatchRun, Found
 
 T, U = UUID(int=1), UUID(int=2)
 LARGE = 1 << 20
@@ -85,7 +86,7 @@ def test_a_later_reading_replaces_what_it_overlaps() -> None:
 
 
 def test_the_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_cache, "CHUNK_BYTES", 0)
+    monkeypatch.setattr(batch_runs, "CHUNK_BYTES", 0)
     cache = BatchCache(3 * (1 + 2 * BATCH_OVERHEAD))
     for first in range(3):
         cache.add(T, 0, first, first, b"x")
@@ -96,7 +97,7 @@ def test_the_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_garbage_collector_forgets_the_batches_of_full_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_cache, "CHUNK_BYTES", 3 * (BATCH_OVERHEAD + 5))
+    monkeypatch.setattr(batch_runs, "CHUNK_BYTES", 3 * (BATCH_OVERHEAD + 5))
     cache = BatchCache(LARGE)
     for offset in range(6):
         cache.add(T, 0, offset, offset, b"batch")

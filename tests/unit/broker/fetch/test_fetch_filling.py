@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.broker.base.batch_cache import BatchRun
+from tidelog.broker.base.batch_runs import BatchRun
 from tidelog.broker.fetch.filling import Wanted, fill
 
 PLACE = (UUID(int=1), 0, 0)
