@@ -9,7 +9,6 @@ import os
 import re
 import ssl
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from typing import Any
 from compat.suite import Outcome, ToolError, built, free_ports, tried
 from support.charts import CHART, NAMES, RELEASE, documents, helm
 from support.custom_resources import SCHEMAS
+from support.waiting import eventually
 
 SUITE = "kubernetes"
 VERSION = "v1.37.2"
@@ -132,11 +132,14 @@ def serving(programs: Path, work: Path) -> Iterator[Server]:
         for name, words in lines.items():
             with open(work / f"{name}.log", "wb") as log:
                 processes.append(subprocess.Popen([programs / name, *words], stdout=log, stderr=log))
-        server, until = Server(f"https://127.0.0.1:{port}"), time.monotonic() + _STARTS_WITHIN_S
-        while not server.ready():
-            if time.monotonic() > until or any(process.poll() is not None for process in processes):
+        server = Server(f"https://127.0.0.1:{port}")
+
+        def ended_or_ready() -> bool:
+            if any(process.poll() is not None for process in processes):
                 raise ToolError(f"no API server comes up; {work} has the logs")
-            time.sleep(0.2)
+            return server.ready()
+
+        _wait(ended_or_ready, f"an API server that is ready; {work} has the logs")
         yield server
     finally:
         for process in reversed(processes):
@@ -177,11 +180,15 @@ def _define(server: Server, kind: str, plural: str) -> None:
     status, said = server.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
     if status != 201:
         raise ToolError(f"the server takes no definition of {kind}: {said['message']}")
-    until = time.monotonic() + _STARTS_WITHIN_S
-    while server.call("GET", f"/apis/{group}/{version}/{plural}")[0] != 200:
-        if time.monotonic() > until:
-            raise ToolError(f"the server serves no {plural}")
-        time.sleep(0.2)
+    place = f"/apis/{group}/{version}/{plural}"
+    _wait(lambda: server.call("GET", place)[0] == 200, f"a server that serves {plural}")
+
+
+def _wait(condition: Callable[[], bool], what: str) -> None:
+    try:
+        eventually(condition, what, _STARTS_WITHIN_S)
+    except AssertionError as e:
+        raise ToolError(str(e)) from e
 
 
 def _structural(schema: Any) -> Any:

@@ -8,7 +8,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 from compat.suite import Outcome, ToolError, built, run, tried
 from support.charts import ROOT
 from support.schedules import CRON, DAGS, JOBS, cron_jobs
+from support.waiting import eventually
 
 from tidelog.log.lake import Lake
 
@@ -159,12 +159,13 @@ def _cron(work: Path) -> None:
     with open(work / "cron.log", "wb") as log:
         cron = subprocess.Popen([str(word) for word in box], stdout=log, stderr=log)
     try:
-        until = time.monotonic() + _CRON_S
         reports = [logs / f"{job}.jsonl" for job in JOBS]
-        while not all(report.exists() and report.read_text().endswith("\n") for report in reports):
-            assert time.monotonic() < until, f"cron started nothing; {work} has what there is"
+
+        def all_reported() -> bool:
             assert cron.poll() is None, (work / "cron.log").read_text()
-            time.sleep(0.2)
+            return all(report.exists() and report.read_text().endswith("\n") for report in reports)
+
+        eventually(all_reported, f"a report of each job that cron starts; {work} has what there is", _CRON_S)
     finally:
         cron.kill()
         cron.wait()

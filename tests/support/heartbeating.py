@@ -8,7 +8,7 @@ from typing import Any
 from tidelog.groups.model import AssignedPartition, ConsumerGroup, GroupView
 from tidelog.groups.rules.members import evict_silent
 from tidelog.groups.rules.modern import heartbeat as rule
-from tidelog.groups.rules.modern.heartbeat import Heartbeat, HeartbeatAnswer, TopicFacts
+from tidelog.groups.rules.modern.heartbeat import AssignableTopic, Heartbeat, HeartbeatAnswer
 from tidelog.groups.rules.offsets import decide_commit
 from tidelog.log.base.errors import TidelogError
 from tidelog.transactions.ports import GroupIdentity
@@ -16,16 +16,16 @@ from tidelog.transactions.ports import GroupIdentity
 JOINS, LEAVES, AWAY = 0, -1, -2
 
 
-def topics(**partitions: int) -> dict[str, TopicFacts | None]:
+def topics(**partitions: int) -> dict[str, AssignableTopic | None]:
     """Topics of these names; each one's id is its name with `id-` before it."""
-    return {name: TopicFacts(f"id-{name}", count) for name, count in partitions.items()}
+    return {name: AssignableTopic(f"id-{name}", count) for name, count in partitions.items()}
 
 
 @dataclass
 class Heard:
     """A group, and what is decided over it in turn."""
 
-    topics: dict[str, TopicFacts | None]
+    topics: dict[str, AssignableTopic | None]
     view: GroupView = field(default_factory=GroupView)
     writes: int = 0
 
@@ -175,9 +175,9 @@ class RandomGroup:
         name = self.random.choice(["t", "u", "v"])
         facts = self.heard.topics[name]
         if facts is not None and self.random.random() < 0.8:
-            self.heard.topics[name] = TopicFacts(facts.topic_id, facts.partitions + 1)
+            self.heard.topics[name] = AssignableTopic(facts.topic_id, facts.partitions + 1)
         else:  # deleted and created again
-            self.heard.topics[name] = TopicFacts(f"id-{name}-{self.random.random()}", self.random.randint(1, 4))
+            self.heard.topics[name] = AssignableTopic(f"id-{name}-{self.random.random()}", self.random.randint(1, 4))
 
     def beat(self, client: Client, *, loses: bool = False) -> None:
         if self.random.random() < 0.7:

@@ -39,7 +39,7 @@ GOES_AWAY = AWAY
 
 
 @dataclass(frozen=True, slots=True)
-class TopicFacts:
+class AssignableTopic:
     """A topic as assignors see it: its id, and its number of partitions."""
 
     topic_id: str
@@ -47,7 +47,7 @@ class TopicFacts:
 
 
 # {name: facts} of topics; None for one that is not there.
-Topics = Mapping[str, TopicFacts | None]
+Topics = Mapping[str, AssignableTopic | None]
 
 
 class MissingTopicsError(Exception):
@@ -275,7 +275,7 @@ def _refreshed(group: ConsumerGroup, topics: Topics, *, resubscribed: bool, look
     return replace(group, epoch=group.epoch + 1, metadata_hash=metadata_hash)
 
 
-def _facts(group: ConsumerGroup, topics: Topics) -> dict[str, TopicFacts]:
+def _facts(group: ConsumerGroup, topics: Topics) -> dict[str, AssignableTopic]:
     """The topics that members subscribe to, as far as they are there. Raises `MissingTopicsError`."""
     names = frozenset().union(*(member.subscription for member in group.members.values()))
     unknown = names - topics.keys()

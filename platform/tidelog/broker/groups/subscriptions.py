@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tidelog.broker.base.calls import Peer
 from tidelog.broker.base.context import Context
-from tidelog.groups.rules.modern.heartbeat import TopicFacts
+from tidelog.groups.rules.modern.heartbeat import AssignableTopic
 from tidelog.log.base.errors import InvalidRegularExpressionError, TidelogError
 from tidelog.operations.rights import Right
 
@@ -28,15 +28,15 @@ class Subscriptions:
         self._names: list[str] = []
         self._until_s = 0.0
 
-    async def facts(self, names: Iterable[str]) -> dict[str, TopicFacts | None]:
+    async def facts(self, names: Iterable[str]) -> dict[str, AssignableTopic | None]:
         """{name: what assignors need of a topic} of these; None for one that is not there, or can't be read."""
-        facts: dict[str, TopicFacts | None] = {}
+        facts: dict[str, AssignableTopic | None] = {}
         for name in names:
             facts[name] = None
             try:
                 topic = await self._context.topics.get(name)
                 if topic is not None:
-                    facts[name] = TopicFacts(topic.topic_id, topic.state.partitions)
+                    facts[name] = AssignableTopic(topic.topic_id, topic.state.partitions)
             except TidelogError:
                 continue
         return facts

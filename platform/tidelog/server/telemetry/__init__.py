@@ -1,1 +1,1 @@
-"""tidelog.server.telemetry: OpenTelemetry: what is traced, and how traces and metrics come to a collector."""
+"""tidelog.server.telemetry: which requests OpenTelemetry traces, and the way of traces and metrics to a collector."""

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol
 
 from tidelog.log.base.request_ids import Attributes, RequestSpan
 
-# Whatever is asked for, and whatever clients ask for: so many traces a second begin, with as many at once.
+# The most traces that begin in a second, and at once, whatever is asked for.
 MOST_TRACES_A_SECOND: Final = 100.0
 # The traces of a request's records that its span names, and the bytes in which they are looked for.
 MOST_LINKS: Final = 32

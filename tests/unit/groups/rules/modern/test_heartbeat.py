@@ -8,7 +8,7 @@ from support.heartbeating import AWAY, JOINS, LEAVES, Heard, topics
 from tidelog.groups.model import AssignedPartition, CommittedOffset, ConsumerGroup, Group, GroupPhase, GroupView, Member
 from tidelog.groups.rules.expiry import expire
 from tidelog.groups.rules.members import evict_silent, join, leave
-from tidelog.groups.rules.modern.heartbeat import MissingTopicsError, TopicFacts
+from tidelog.groups.rules.modern.heartbeat import AssignableTopic, MissingTopicsError
 from tidelog.groups.rules.offsets import decide_commit, delete_group, delete_offsets
 from tidelog.log.base.errors import (
     FencedInstanceError,
@@ -152,7 +152,7 @@ def test_topics_that_change_begin_an_epoch_when_they_are_looked_at() -> None:
     group.topics = topics(t=5)
     assert group.beat("a", 1).epoch == 1
     assert group.beat("a", 1, refresh=True).assigned == parts(0, 1, 2, 3, 4)
-    group.topics = {"t": TopicFacts("other", 1)}
+    group.topics = {"t": AssignableTopic("other", 1)}
     told = group.beat("a", 2, refresh=True, owned=owned(0, 1, 2, 3, 4))
     assert told.assigned == frozenset()  # first it gives up those of the topic that is gone
     got = group.beat("a", 2, owned=())
