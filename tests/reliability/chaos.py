@@ -17,6 +17,9 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+# It runs as a script: what tests share is beside its folder.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from chaos_nodes import faulty_nodes
 from chaos_page import RECORDED, write_page
 from chaos_plan import BESIDE_BROKERS, FEW_WORKERS, KAFKA_WORKERS, QUERY, WORKERS, Place
