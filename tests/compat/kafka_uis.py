@@ -1,8 +1,8 @@
-"""Programs by which teams look at Kafka and Connect, each page and command: kcctl at a worker, Kafdrop at brokers.
+"""Programs by which teams look at Kafka and Connect: kcctl at a worker, Kafdrop's and AKHQ's pages at brokers.
 
 Their projects release them by themselves, so they are looked for in a folder (`--programs`) where a user has put what
-those release: kcctl's folder, and `kafdrop-*.jar`. What is not there is named, and not run. Pages are opened by
-Debian's Chromium, at brokers without users and where clients log in.
+those release: kcctl's folder, `kafdrop-*.jar` and `akhq-*.jar`. What is not there is named, and not run. Pages are
+opened by Debian's Chromium, at brokers without users and where clients log in.
 """
 
 import os
@@ -16,8 +16,8 @@ from pathlib import Path
 from compat import brokers
 from compat.kafka_scripts import Tools
 from compat.suite import ABSENT, FAILED, PASSED, Outcome
-from compat.uis import kafdrop, kcctl
-from compat.uis.programs import KAFDROP, KCCTL, Program
+from compat.uis import akhq, kafdrop, kcctl
+from compat.uis.programs import AKHQ, KAFDROP, KCCTL, Program
 from compat.uis.visits import Visitor, visitor
 from playwright.sync_api import Error as BrowserError
 from support.browsers import chromium
@@ -29,7 +29,10 @@ SUITE = "kafka-uis"
 Page = Callable[[Visitor, Tools], None]
 Start = Callable[[Sequence[str | Path], Tools], AbstractContextManager[str]]
 # By program: how it starts, and its pages.
-_UIS: dict[Program, tuple[Start, Mapping[str, Page]]] = {KAFDROP: (kafdrop.running, kafdrop.PAGES)}
+_UIS: dict[Program, tuple[Start, Mapping[str, Page]]] = {
+    KAFDROP: (kafdrop.running, kafdrop.PAGES),
+    AKHQ: (akhq.running, akhq.PAGES),
+}
 
 
 def outcomes(kafka: Path, programs: Path, work: Path, only: str = "") -> Iterator[Outcome]:
