@@ -27,6 +27,7 @@ from compat import (  # noqa: E402 - the path comes first
     mirror_from_kafka,
     registries,
     schedules,
+    spark_cluster,
 )
 from compat.suite import FAILED, PASSED, Outcome, ToolError  # noqa: E402 - the path comes first
 
@@ -44,6 +45,7 @@ SUITES = (
     chart.SUITE,
     kubernetes.SUITE,
     schedules.SUITE,
+    spark_cluster.SUITE,
 )
 BUILT = ROOT / ".venv/compat"
 PROGRAMS = ROOT / ".venv/programs"
@@ -97,6 +99,8 @@ def outcomes(suite: str, only: str, work: Path, *, write: bool, programs: Path) 
             yield from images.outcomes(work, only)
         elif suite == schedules.SUITE:
             yield from schedules.outcomes(BUILT, work, only)
+        elif suite == spark_cluster.SUITE:
+            yield from spark_cluster.outcomes(work, only)
         elif suite == kubernetes.SUITE:
             yield from kubernetes.outcomes(BUILT, work, only)
         elif suite == registries.SUITE:

@@ -30,8 +30,10 @@ class ToolError(Exception):
     """A suite can't be built or run at all; says what to do."""
 
 
-def tried(suite: str, tests: Mapping[str, Callable[[], object]], only: str) -> Iterator[Outcome]:
-    """Try each test with `only` in its name."""
+def tried(
+    suite: str, tests: Mapping[str, Callable[[], object]], only: str, *, in_turn: bool = False
+) -> Iterator[Outcome]:
+    """Try each test with `only` in its name. `in_turn`: each needs those before it, so a failure is the last."""
     for test, check in tests.items():
         if only not in test:
             continue
@@ -41,6 +43,8 @@ def tried(suite: str, tests: Mapping[str, Callable[[], object]], only: str) -> I
         except (AssertionError, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
             words, state = f"{type(error).__name__}: {error}"[-3000:], FAILED
         yield Outcome(suite, test, state, time.monotonic() - began, words)
+        if in_turn and state == FAILED:
+            return
 
 
 def run(
@@ -79,6 +83,21 @@ def built(command: Sequence[str | Path], log: Path, *, cwd: Path, env: Mapping[s
     if run(command, log, cwd=cwd, env=env):
         words = log.read_text(encoding="utf-8", errors="replace").splitlines()[-30:]
         raise ToolError("\n".join([f"{' '.join(map(str, command))} failed ({log}):", *words]))
+
+
+def run_block(code: str, folder: Path, environment: Mapping[str, str], instead: Mapping[str, str]) -> str:
+    """Run a page's block for a shell, with the texts of `instead` replaced; what it printed.
+
+    Raises `AssertionError` with its words where it fails.
+    """
+    for text, other in instead.items():
+        code = code.replace(text, other)
+    printed, errors = folder / "printed.log", folder / "errors.log"
+    line = ["bash", "-euo", "pipefail", "-c", code]
+    with printed.open("w") as out, errors.open("w") as err:  # no pipes: what stays up would hold them
+        done = subprocess.run(line, cwd=folder, env=environment, stdout=out, stderr=err, timeout=1800, check=False)
+    assert done.returncode == 0, f"{printed.read_text()}\n{errors.read_text()}"
+    return printed.read_text()
 
 
 def free_ports(count: int) -> list[int]:
