@@ -146,8 +146,9 @@ class KafkaSteps:
             sent: Future[None] = thread.submit(send, self.broker.address, records, lasting_s, self.clock, sending)
             try:
                 sent.result()
-            finally:
+            except BaseException:
                 sending.stopped = True
+                raise
 
     def _check_answers(self, step: DemoStep, sending: SentRecords, wanted: int) -> None:
         ends = {p: end for p, (_, end) in self.lake.offsets("flights").items()}
