@@ -120,7 +120,7 @@ def syncs_only_its_own_segments() -> Iterator[None]:
 def believes_what_it_reads_after_a_long_sleep() -> Iterator[None]:
     """A tailer, idle or frozen, that never looks at the floors once it is open."""
 
-    def tail(self: Any) -> None:
+    def tail(self: Any, *, sure: bool = True) -> None:
         if not self._opened:
             self._restart()
         while self._step():
