@@ -52,6 +52,7 @@ def freeze(event, arguments):
             told.write(str(os.getpid()))
         os.kill(os.getpid(), signal.SIGSTOP)
 
+sys.modules["tidelog.log.storage.native_files"] = None  # which names files where no hook sees it
 sys.addaudithook(freeze)
 """
 
