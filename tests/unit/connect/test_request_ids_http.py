@@ -9,6 +9,7 @@ import pytest
 from anyio import to_thread
 from starlette.responses import PlainTextResponse
 
+from tidelog.log.base.clock import SystemClock
 from tidelog.log.base.request_ids import REQUEST
 from tidelog.server.serving import RequestIds
 
@@ -22,7 +23,7 @@ def answers(*requests):
     """The answers to requests, of headers each."""
 
     async def run():
-        transport = httpx.ASGITransport(RequestIds(app), client=("10.0.0.7", 51234))
+        transport = httpx.ASGITransport(RequestIds(app, SystemClock()), client=("10.0.0.7", 51234))
         async with httpx.AsyncClient(transport=transport, base_url="http://h") as client:
             return [await client.get("/a b/c%0Ad", headers=headers) for headers in requests]
 
