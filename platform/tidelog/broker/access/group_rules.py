@@ -7,7 +7,7 @@ from typing import Any, Final
 from tidelog.broker.access.authorization import EachResource, GuardedRequest, OneResource, split
 from tidelog.broker.access.topic_rules import name_of
 from tidelog.broker.base.calls import Call, Reply
-from tidelog.broker.base.group_answers import no_consumer_group
+from tidelog.broker.base.group_answers import no_consumer_group, no_heartbeat
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.errors import GroupAuthorizationError, TopicAuthorizationError
 from tidelog.broker.wire.messages import Answer
@@ -73,7 +73,7 @@ async def consumer_heartbeat(request: GuardedRequest) -> Reply:
 
 
 def _heartbeat_refused(error: TidelogError) -> Answer:
-    return {"error_code": error.kafka_code, "error_message": str(error), "member_id": None, "member_epoch": 0}
+    return no_heartbeat(error.kafka_code, str(error))
 
 
 async def describe_consumer_groups(request: GuardedRequest) -> Reply:

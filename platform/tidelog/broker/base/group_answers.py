@@ -15,3 +15,8 @@ def no_consumer_group(group_id: str, code: int, message: str) -> dict[str, Any]:
         "assignor_name": "",
         "members": [],
     }
+
+
+def no_heartbeat(code: int, message: str) -> dict[str, Any]:
+    """What ConsumerGroupHeartbeat says to a member that is refused: id and epoch are those of other answers only."""
+    return {"error_code": code, "error_message": message, "member_id": None, "member_epoch": 0, "assignment": None}

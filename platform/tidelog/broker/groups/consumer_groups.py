@@ -13,6 +13,7 @@ from uuid import UUID
 
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
+from tidelog.broker.base.group_answers import no_heartbeat
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import GroupFullError, InvalidHeartbeatError, code_of
@@ -35,7 +36,7 @@ logger = logging.getLogger(__name__)
 _MS: Final = timedelta(milliseconds=1)
 # The version since which clients make member ids, and subscribe by regular expressions.
 _CLIENT_IDS_SINCE: Final = 1
-# Between looks at the topics that a group subscribes to.
+# Between looks at the topics that a group subscribes to, and at those that a member's expression matches.
 REFRESH_S: Final = 1.0
 # The shortest interval between heartbeats, and what a member more, and an entry's time, add to it.
 _SHORTEST_MS: Final = 500
@@ -64,14 +65,7 @@ class ConsumerGroupHandlers:
             group = await self._coordinator.group(request.group_id)
             answer = await self._decided(call, group, request)
         except TidelogError as e:
-            # Member id and epoch are those of an answer without an error only.
-            return {
-                "error_code": code_of(e),
-                "error_message": str(e),
-                "member_id": None,
-                "member_epoch": 0,
-                "assignment": None,
-            }
+            return no_heartbeat(code_of(e), str(e))
         assigned = answer.assigned
         return {
             "member_id": request.member_id,
@@ -93,7 +87,7 @@ class ConsumerGroupHandlers:
         if now_s >= group.refresh_s and request.epoch >= JOINS:
             group.refresh_s = now_s + REFRESH_S
             request = replace(request, refresh=True)
-        request = await self._matched(call, group.state, request)
+        request = await self._matched(call, group, request, now_s)
         known_topics: Topics = {}
         if request.refresh or request.topics is not None:
             known_topics = await self._subscriptions.facts(_names(group.state, request))
@@ -126,12 +120,19 @@ class ConsumerGroupHandlers:
         answer: HeartbeatAnswer = decision.response[0]
         return answer if decision.group is None else None
 
-    async def _matched(self, call: Call, state: AnyGroup, request: Heartbeat) -> Heartbeat:
-        """The request with what the member's regular expression matches, where that is to be looked up."""
+    async def _matched(self, call: Call, group: CoordinatedGroup, request: Heartbeat, now_s: float) -> Heartbeat:
+        """The request with what the member's regular expression matches, where that is to be looked up.
+
+        It is looked up for each member, as each has an expression and rights of its own.
+        """
+        state = group.state
         member = state.members.get(request.member_id) if isinstance(state, ConsumerGroup) else None
         regex = request.regex if request.regex is not None else member.regex if member is not None else None
-        if not regex or not (request.refresh or request.regex is not None):
+        is_due = request.epoch >= JOINS and now_s >= group.matched_until_s.get(request.member_id, 0.0)
+        if not regex or not (is_due or request.regex is not None):
             return request
+        if member is not None:
+            group.matched_until_s[request.member_id] = now_s + REFRESH_S
         return replace(request, matched=await self._subscriptions.matching(call.peer, regex))
 
     def _is_full(self, group: CoordinatedGroup) -> bool:

@@ -111,6 +111,8 @@ class CoordinatedGroup:
         self.joining = 0
         # When the topics that members of the consumer protocol subscribe to are looked at again.
         self.refresh_s = 0.0
+        # Until when is known which topics the regular expressions of members match.
+        self.matched_until_s: dict[str, float] = {}
         self._settings = settings
         self._deadlines: dict[str, float] = {}  # when a Kafka member's session is over
         self._heard: set[str] = set()
@@ -149,6 +151,7 @@ class CoordinatedGroup:
             self._round, self._round_s = (state.phase, state.generation), now_s
         self._deadlines = {name: at for name, at in self._deadlines.items() if name in state.members}
         self._heard.intersection_update(state.members)
+        self.matched_until_s = {name: at for name, at in self.matched_until_s.items() if name in state.members}
         self.native.intersection_update(state.members)
         self.unsorted = set(state.members).difference(self._deadlines, self.native)
         self._revocations = self._revoking(now_s)

@@ -1,0 +1,92 @@
+"""What a broker looks up for the heartbeats of a group of the type consumer, at times that are made up."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+from support.logs import FakeClock
+
+from tidelog.broker.base.settings import GroupSettings
+from tidelog.broker.groups.consumer_groups import REFRESH_S, ConsumerGroupHandlers
+from tidelog.broker.groups.coordinated_group import CoordinatedGroup
+from tidelog.groups.model import GroupView
+from tidelog.groups.rules.modern.heartbeat import AssignableTopic
+from tidelog.log.base.clock import SystemIds
+
+JOINS = 0
+
+
+class LookedUp:
+    """Subscriptions of which the topics are these; `asked`: by whom a regular expression was looked up."""
+
+    def __init__(self, *topics: str) -> None:
+        self.topics = set(topics)
+        self.asked: list[str] = []
+
+    async def facts(self, names: Iterable[str]) -> dict[str, AssignableTopic | None]:
+        ids = {"t": f"{1:032x}", "u": f"{2:032x}"}
+        return {name: AssignableTopic(ids[name], 1) if name in self.topics else None for name in names}
+
+    async def matching(self, peer: Any, regex: str) -> frozenset[str]:
+        self.asked.append(peer.host)
+        return frozenset(name for name in self.topics if name == regex)
+
+
+class Coordinator:
+    """One group, and a log that takes everything."""
+
+    entry_s = 0.0
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self.of = CoordinatedGroup("g", GroupSettings())
+
+    async def group(self, group_id: str) -> CoordinatedGroup:
+        return self.of
+
+    async def change(self, group: CoordinatedGroup, rule: Any) -> Any:
+        decision = rule(GroupView(group.state))
+        group.seen(decision.response[1], self.clock.elapsed_s())
+        return decision.response[0]
+
+
+def test_each_member_has_its_regular_expression_looked_up() -> None:
+    """Also where another one's heartbeat always comes first: each has topics and rights of its own."""
+    clock = FakeClock()
+    coordinator, looked_up = Coordinator(clock), LookedUp("t")
+    context: Any = SimpleNamespace(
+        settings=SimpleNamespace(groups=GroupSettings()), lake=SimpleNamespace(ids=SystemIds()), clock=clock
+    )
+    handlers = ConsumerGroupHandlers(context, coordinator)  # type: ignore[arg-type]
+    handlers._subscriptions = looked_up  # type: ignore[assignment]
+    epochs = {"a": JOINS, "b": JOINS}
+
+    async def beat(name: str) -> Any:
+        joins = epochs[name] == JOINS
+        body = SimpleNamespace(
+            group_id="g", member_id=name, member_epoch=epochs[name], instance_id=None, rack_id=None,
+            rebalance_timeout=timedelta(seconds=10 if joins else -1), subscribed_topic_names=None,
+            subscribed_topic_regex={"a": "t", "b": "u"}[name] if joins else None, server_assignor=None,
+            topic_partitions=[] if joins else None,
+        )  # fmt: skip
+        call: Any = SimpleNamespace(body=body, version=1, client_id="", peer=SimpleNamespace(host=name))
+        answer: Any = await handlers.heartbeat(call)
+        assert not answer.get("error_code"), answer
+        epochs[name] = answer["member_epoch"]
+        return answer["assignment"]
+
+    async def run() -> None:
+        await beat("a")
+        await beat("b")
+        looked_up.topics.add("u")
+        looked_up.asked.clear()
+        clock.sleep(REFRESH_S)
+        await beat("a")  # which has the group's topics looked at
+        given = await beat("b")
+        await beat("b")
+        assert looked_up.asked == ["a", "b"]
+        assert [one["partitions"] for one in given["topic_partitions"]] == [[0]]
+
+    asyncio.run(run())
