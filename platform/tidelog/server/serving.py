@@ -31,6 +31,8 @@ BACKLOG: Final = 1024
 _REQUEST_ID: Final = b"x-request-id"
 _TRACEPARENT: Final = b"traceparent"
 _SERVER_FAILED: Final = 500
+# Those that name a span: what a client calls its request otherwise may be of any length, and any number of names.
+_METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
 
 class RequestIds:
@@ -58,7 +60,8 @@ class RequestIds:
         span = None
         if self.tracing is not None:
             parents = traceparents([headers.get(_TRACEPARENT, b"")])
-            span = self.tracing.begin(scope["method"], self._clock.elapsed_s(), parents)
+            name = scope["method"] if scope["method"] in _METHODS else "HTTP"
+            span = self.tracing.begin(name, self._clock.elapsed_s(), parents)
         REQUEST.set(RequestId(host, port, agent or None, named, span))
         status = 0
 

@@ -54,3 +54,21 @@ def test_each_answer_is_a_line_of_the_log(caplog):
         answers({})
     (line,) = (record.getMessage() for record in caplog.records if record.name == "tidelog.web")
     assert re.fullmatch(r"Answered: method=GET path=/a_b/c_d status=201", line)
+
+
+@pytest.mark.parametrize(("method", "name"), [("GET", "GET"), ("PUT", "PUT"), ("X" * 5_000, "HTTP")])
+def test_a_span_is_named_by_a_method_that_there_is(method, name):
+    begun = []
+
+    class Tracing:
+        def begin(self, name, start_s, parents, *, is_request=True):
+            begun.append(name)
+
+    async def run():
+        ids = RequestIds(app, SystemClock())
+        ids.tracing = Tracing()
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(ids), base_url="http://h") as client:
+            await client.request(method, "/")
+
+    asyncio.run(run())
+    assert begun == [name]

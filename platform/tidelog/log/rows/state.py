@@ -29,6 +29,8 @@ class Fold(Protocol):
 
 
 F = TypeVar("F", bound=Fold)
+# The longest version that is read as a number: a foreign program may have written any text.
+_MOST_DIGITS = 9
 
 
 def says_deleted(row: Row) -> bool:
@@ -137,11 +139,11 @@ class RowState(TopicState, Generic[F]):
 def rows_version(metadata: Metadata, kind: RowKind[F]) -> int:
     """The version of a table's columns. Raises `UnsupportedFormatError` for one that this tidelog does not know."""
     text = metadata.configuration.get(ROWS_VERSION, "1")
-    version = int(text) if text.isascii() and text.isdigit() else 0
+    version = int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else 0
     if not 1 <= version <= kind.schema.version:
         raise UnsupportedFormatError(
-            f"Table '{metadata.name}' has rows of '{kind.name}' in version {text!r}; this tidelog knows versions 1 to"
-            f" {kind.schema.version}. A newer tidelog writes columns there that this one would lose. Upgrade it."
+            f"Table '{metadata.name}' has rows of '{kind.name}' in version {text[:80]!r}; this tidelog knows versions"
+            f" 1 to {kind.schema.version}. A newer tidelog writes columns there that this one would lose. Upgrade it."
         )
     return version
 

@@ -109,6 +109,17 @@ def test_an_older_program_is_refused_by_name(checkpoint: bool) -> None:
     assert words(log) == {"a": 1}
 
 
+@pytest.mark.parametrize("text", ["", "0", "-1", "x", "9" * 5_000])
+def test_a_version_that_is_no_number_is_refused_by_a_sentence(text: str) -> None:
+    table = Table()
+    put(table.log, a=1)
+    known = table.log.door.state
+    assert known.metadata is not None
+    told = replace(known.metadata, configuration={**known.metadata.configuration, ROWS_VERSION: text})
+    with pytest.raises(UnsupportedFormatError, match="this tidelog knows versions 1 to 1"):
+        rows_version(told, known.kind)
+
+
 @pytest.mark.parametrize(
     ("version", "body", "why"),
     [
