@@ -171,24 +171,28 @@ class OffsetHandlers:
     ) -> Mapping[str, Any]:
         try:
             self._coordinator.require(group_id)
-            await self._check_asker(group_id, getattr(asker, "member_id", None), getattr(asker, "member_epoch", -1))
-            view = await self._blocking(self._view, group_id, stable)
+            member = getattr(asker, "member_id", None), getattr(asker, "member_epoch", -1)
+            view = await self._blocking(self._view, group_id, stable, *member)
             answered = await (self._all(view) if topics is None else self._some(view, topics, stable))
         except TidelogError as e:
             return {"group_id": group_id, "topics": [], "error_code": code_of(e)}
         return {"group_id": group_id, "topics": answered, "error_code": 0}
 
-    async def _check_asker(self, group_id: str, member_id: str | None, epoch: int) -> None:
+    def _check_asker(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """Refuse a member of a group of the type consumer that is in another epoch: its partitions may be others'."""
         if member_id is None and epoch < 0:
             return
-        group = await self._blocking(self._coordinator.log.group, group_id)
+        group = self._coordinator.log.group(group_id)
         if isinstance(group, ConsumerGroup):
             check_member_epoch(group, member_id or "", epoch)
 
-    def _view(self, group_id: str, stable: bool) -> GroupView:
-        """The group's offsets. Where only stable ones are wanted, transactions that had their time are ended before."""
+    def _view(self, group_id: str, stable: bool, member_id: str | None, epoch: int) -> GroupView:
+        """The group's offsets, for a member where one asks. In a thread.
+
+        Where only stable ones are wanted, transactions that had their time are ended before.
+        """
         check_group_id(group_id)
+        self._check_asker(group_id, member_id, epoch)
         log = self._coordinator.log
         if stable:
             try:

@@ -15,7 +15,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -259,13 +259,6 @@ class StoreNodes:
         except urllib.error.HTTPError as error:
             if error.code != 409:  # it is there already
                 raise
-
-
-@contextmanager
-def store_nodes(folder: Path) -> Iterator[StoreNodes]:
-    """Four nodes over folders in `folder`, whose bucket `BUCKET` is there; killed at the end."""
-    with StoreNodes(folder) as nodes:
-        yield nodes
 
 
 def _objects(folder: Path) -> Iterator[str]:

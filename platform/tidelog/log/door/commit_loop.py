@@ -70,6 +70,8 @@ class Door(Generic[S]):
         self.storage = storage
         self.folder = folder
         self._permit = permit
+        # One node's word for the head is enough for an entry, whose put proves it.
+        self._begins_sure = not asks_two(storage)
         self.lock = threading.RLock()
         self._machine = machine
         self._clock = clock
@@ -252,8 +254,7 @@ class Door(Generic[S]):
             if self._state.version >= 0:  # what is refused leaves no folder behind
                 self._time.keep(self.storage, self.folder)
             ahead = self._may_skip_tailing(request)
-            # One node's word for the head is enough for an entry, whose put proves it.
-            sure = not asks_two(self.storage)
+            sure = self._begins_sure
             while True:
                 last_try = self._clock.elapsed_s() > deadline  # one in full, however long we were frozen
                 if not ahead:
