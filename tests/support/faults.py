@@ -1,13 +1,13 @@
 """A store that fails when a test says so."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, BinaryIO
 
 from tidelog.log.storage import ObjectInfo, Storage
-from tidelog.log.storage.port import CreatesRuns
+from tidelog.log.storage.port import CreatesRuns, Linked, LinksObjects
 
 Hook = Callable[[str, str, str], None]
 
@@ -30,7 +30,7 @@ class FaultyStorage:
     """`inner`, with `hook(method, path, phase)` called around every call; what the hook raises, the caller gets.
 
     - `method` is the port's method name: "get", "head", "put_if_absent", "put", "create", "write", "sync", "open",
-      "list_after", "list_folders", "delete". "write" is each `write` to a file of `create`.
+      "list_after", "list_folders", "delete", "link_in". "write" is each `write` to a file of `create`.
     - `path` is the object's path; for listings the folder; for "sync" it is called once per path.
     - `phase` is "before" (raising: the call never reached the store) or "after" (raising: it was executed
       and its answer was lost). "after" isn't called when the inner call fails. For "create", "before" is the
@@ -97,6 +97,18 @@ class FaultyStorage:
             yield _FaultyFile(file, path, self)  # type: ignore[misc]
         self.hook("create", path, "after")
 
+    def links_from(self, source: Storage) -> bool:
+        return isinstance(self.inner, LinksObjects) and self.inner.links_from(_inner(source))
+
+    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
+        """The hook is called around each object."""
+        assert isinstance(self.inner, LinksObjects)
+        inner, done = self.inner, Linked()
+        for path in paths:
+            one = self._around("link_in", path, lambda path=path: inner.link_in(_inner(source), [path]))
+            done = Linked((*done.missing, *one.missing), (*done.unlinked, *one.unlinked))
+        return done
+
     def sync(self, paths: Iterable[str]) -> list[str]:
         missing = (self._around("sync", path, lambda path=path: self.inner.sync([path])) for path in paths)
         return [path for found in missing for path in found]
@@ -118,6 +130,10 @@ class FaultyStorage:
         answer = call()
         self.hook(method, path, "after")
         return answer
+
+
+def _inner(source: Storage) -> Storage:
+    return source.inner if isinstance(source, FaultyStorage) else source
 
 
 class _FaultyFile:

@@ -1,9 +1,10 @@
 """A store in memory that loses power like a machine with a local disk."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tidelog.log.base.clock import Clock
 from tidelog.log.storage.memory import MemoryStorage, _Object
+from tidelog.log.storage.port import Linked, Storage
 
 
 class MemoryDisk(MemoryStorage):
@@ -43,6 +44,14 @@ class MemoryDisk(MemoryStorage):
         for path in paths[:created]:
             self._make_durable(path)
         return created
+
+    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
+        """Durable at once, where the source is no disk; else as far as the source's objects are."""
+        done = super().link_in(source, paths)
+        lost = source._objects.keys() - source._durable.keys() if isinstance(source, MemoryDisk) else set()
+        for path in set(paths) - set(done.missing) - lost:
+            self._make_durable(path)
+        return done
 
     def sync(self, paths: Iterable[str]) -> list[str]:
         """Let these objects survive a power loss, and earlier deletes in their folders; the paths without an object."""

@@ -18,6 +18,7 @@ _AS = {
     RequestKind.RANGED_GET: RequestKind.GET,
     RequestKind.HEAD: RequestKind.GET,
     RequestKind.CONDITIONAL_PUT: RequestKind.PUT,
+    RequestKind.COPY: RequestKind.PUT,
     RequestKind.MULTIPART_CREATE: RequestKind.PUT,
     RequestKind.MULTIPART_PART: RequestKind.PUT,
     RequestKind.MULTIPART_COMPLETE: RequestKind.PUT,

@@ -35,7 +35,16 @@ from tidelog.log.storage.local_files import (
     start_writeback,
     write_all,
 )
-from tidelog.log.storage.port import ObjectInfo, check_folder, check_path, is_unfinished
+from tidelog.log.storage.local_links import LINKED_AT_ONCE, Links
+from tidelog.log.storage.port import (
+    Linked,
+    ObjectInfo,
+    OnThisMachine,
+    Storage,
+    check_folder,
+    check_path,
+    is_unfinished,
+)
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # matters to a pipe only: opening it doesn't wait for its other end
 _READ_BYTES = 64 * 1024
@@ -369,6 +378,30 @@ class LocalStorage:
         finally:
             os.close(source)
         return copied
+
+    def links_from(self, source: Storage) -> bool:
+        """Whether the other store's files are on this machine; those of another file system have to be copied."""
+        return isinstance(source, OnThisMachine)
+
+    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
+        """Give the source's files these names here, too; the names are made durable folder by folder."""
+        by_folder: dict[str, list[str]] = {}
+        for path in paths:
+            check_path(path)
+            folder, _, name = path.rpartition("/")
+            by_folder.setdefault(folder, []).append(name)
+        assert isinstance(source, OnThisMachine)
+        links = Links(self._drafts.temporary_name, self._durability.make_folder)
+        parts = [
+            partial(links.make, source.local_path(folder), self._location(folder), names[at : at + LINKED_AT_ONCE])
+            for folder, names in by_folder.items()
+            for at in range(0, len(names), LINKED_AT_ONCE)
+        ]
+        undone = self._helpers.run_together(parts)
+        self._durability.sync([], [self._location(folder) for folder in by_folder])
+        root = len(self._root) + 1
+        missing = [location[root:] for part in undone for location in part.missing]
+        return Linked(tuple(missing), tuple(location[root:] for part in undone for location in part.unlinked))
 
     def delete(self, path: str) -> None:
         """Delete the file; one that is not there is no error."""

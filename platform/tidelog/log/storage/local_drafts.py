@@ -178,7 +178,7 @@ class Drafts:
 
     def open_temporary(self, folder: str) -> Draft:
         """A temporary file in `folder`. Raises OSError."""
-        temporary = self._temporary_name(folder)
+        temporary = self.temporary_name(folder)
         return Draft(os.open(temporary, _CREATE, 0o666), temporary)
 
     def replace(self, draft: Draft, location: str) -> None:
@@ -188,12 +188,13 @@ class Drafts:
                 draft.link(location)
                 return
             except FileExistsError:
-                temporary = self._temporary_name(os.path.dirname(location))
+                temporary = self.temporary_name(os.path.dirname(location))
                 draft.link(temporary)
                 draft.temporary = temporary
         draft.rename(location)
 
-    def _temporary_name(self, folder: str) -> str:
+    def temporary_name(self, folder: str) -> str:
+        """A path in `folder` that no other file has, of a file that is not to be listed."""
         # The pid tells a forked child's names from its parent's.
         return f"{folder}/.{self._token}-{os.getpid()}-{next(self._count)}.tmp"
 

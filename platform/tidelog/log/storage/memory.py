@@ -2,7 +2,7 @@
 
 import io
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from threading import Lock
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidelog.log.base.clock import Clock, SystemClock
 from tidelog.log.base.errors import ObjectNotFoundError
-from tidelog.log.storage.port import ObjectInfo, check_folder, check_path
+from tidelog.log.storage.port import Linked, ObjectInfo, Storage, check_folder, check_path
 
 
 class _Object(NamedTuple):
@@ -85,6 +85,20 @@ class MemoryStorage:
         yield file
         file.close()
         self.put(path, file.data)
+
+    def links_from(self, source: Storage) -> bool:
+        """Whether the other store is in this process's memory, too."""
+        return isinstance(source, MemoryStorage)
+
+    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
+        """Share the bytes of the source's objects."""
+        missing = []
+        for path in paths:
+            try:
+                self.put(path, source.get(path))
+            except ObjectNotFoundError:
+                missing.append(path)
+        return Linked(tuple(missing))
 
     def sync(self, paths: Iterable[str]) -> list[str]:
         """The paths without an object."""

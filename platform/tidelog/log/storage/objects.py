@@ -4,6 +4,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import Any, BinaryIO, cast
 
 import obstore
@@ -13,17 +14,19 @@ from obstore.store import ObjectStore
 from tidelog.log.base.errors import ObjectNotFoundError, StorageUnavailableError
 from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.storage.nodes import Nodes
-from tidelog.log.storage.objects_connecting import Connected, connect
+from tidelog.log.storage.objects_connecting import Connected, bucket_of, connect
 from tidelog.log.storage.objects_errors import (
     RAISED,
     conflict_is_proven,
     failed_or_done,
     failed_to_read,
+    gave_no_answer,
+    is_not_offered,
     is_past_the_end,
     no_object_to_see,
 )
 from tidelog.log.storage.options import Secrets
-from tidelog.log.storage.port import ObjectInfo, check_folder, check_path
+from tidelog.log.storage.port import Linked, ObjectInfo, Storage, check_folder, check_path
 from tidelog.log.storage.ranged import Piece, RangedFile, first_range
 from tidelog.log.storage.requests import (
     PART_BYTES,
@@ -62,8 +65,11 @@ class ObjectStorage:
         self.uri = uri.rstrip("/")
         self.requests = requests or Requests()
         self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-store")
+        self._bucket: Callable[[], Connected] | None = None
         if store is None:
-            connected = connect(uri, options or {}, os.environ if environment is None else environment)
+            told = options or {}, os.environ if environment is None else environment
+            connected = connect(uri, *told)
+            self._bucket = lambda: connect(bucket_of(uri)[0], *told)
         else:
             connected = Connected(Nodes([store], 0.0), Secrets(), type(store).__name__)
         self._nodes, self._secrets = connected.nodes, connected.secrets
@@ -268,6 +274,42 @@ class ObjectStorage:
     def sync(self, paths: Iterable[str]) -> list[str]:  # noqa: ARG002 - nothing is looked at
         """Nothing: what an object store acknowledges is durable."""
         return []
+
+    @cached_property
+    def _whole_bucket(self) -> Nodes | None:
+        """The store without the lake's prefix; None where only the prefix is known."""
+        return None if self._bucket is None else self._bucket().nodes
+
+    def links_from(self, source: Storage) -> bool:
+        """Whether the other store's objects are in the same bucket or container, at the same server."""
+        return (
+            isinstance(source, ObjectStorage)
+            and self._whole_bucket is not None
+            and source._bucket is not None
+            and (source.place, bucket_of(source.uri)[0]) == (self.place, bucket_of(self.uri)[0])
+        )
+
+    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
+        """Have the store copy objects, many at once. One that it does not copy is left undone."""
+        above, below = bucket_of(source.uri)[1], bucket_of(self.uri)[1]
+        answers = self._helpers.map(lambda path: self._copied(f"{above}{path}", f"{below}{path}", path), paths)
+        done = dict(zip(paths, answers, strict=True))
+        missing = tuple(path for path, error in done.items() if isinstance(error, FileNotFoundError))
+        unlinked = (path for path, error in done.items() if error and not isinstance(error, FileNotFoundError))
+        return Linked(missing, tuple(unlinked))
+
+    def _copied(self, source: str, target: str, path: str) -> BaseException | None:
+        """None, or why the store has not copied an object. Raises `StorageError` where it gave no answer."""
+        check_path(path)
+        self.requests.note(RequestKind.COPY, path)
+        assert self._whole_bucket is not None
+        try:
+            self._whole_bucket.ask(lambda node: obstore.copy(node, source, target), writes=True)
+        except RAISED as error:
+            if gave_no_answer(error) and not is_not_offered(error):
+                raise failed_or_done("put", self._location(path), error, self._secrets) from None
+            return error
+        return None
 
     def delete(self, path: str) -> None:
         """Delete the object; one that is not there is no error."""

@@ -76,6 +76,17 @@ def connect(uri: str, options: Mapping[str, str], environment: Mapping[str, str]
     )
 
 
+def bucket_of(uri: str) -> tuple[str, str]:
+    """The address of the bucket or container alone, and what paths in it begin with.
+
+    >>> bucket_of("s3://bucket/a/lake"), bucket_of("gs://bucket")
+    (('s3://bucket', 'a/lake/'), ('gs://bucket', ''))
+    """
+    parts = urlsplit(uri)
+    prefix = parts.path.strip("/")
+    return f"{parts.scheme}://{parts.netloc}", f"{prefix}/" if prefix else ""
+
+
 def _nodes_of(told: Connection) -> list[Connection]:
     """A connection to each address that the endpoint lists. One node of several is given up sooner than a server."""
     keys = endpoint_keys(told.config)

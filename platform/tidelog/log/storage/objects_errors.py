@@ -71,6 +71,11 @@ def gave_no_answer(error: Exception) -> bool:
     return not isinstance(error, answers) and _refused("reach", "", error, ()) is None and not is_past_the_end(error)
 
 
+def is_not_offered(error: Exception) -> bool:
+    """Whether the store says that it has no such request (501), whatever it is about."""
+    return _status(str(error)) == 501 or _code(str(error)) == "NotImplemented"
+
+
 def failed_to_read(location: str, error: Exception, secrets: Collection[str]) -> StorageError:
     """An error of a read or a listing, which change nothing."""
     no_bucket = _code(str(error)) in _NO_BUCKET

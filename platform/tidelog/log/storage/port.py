@@ -220,6 +220,33 @@ class CopiesFiles(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """What `link_in` left undone: paths that are not at the source, and paths whose bytes have to be copied."""
+
+    missing: tuple[str, ...] = ()
+    unlinked: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class LinksObjects(Protocol):
+    """A store that makes objects of another one's without their bytes passing through this process.
+
+    A local disk links files, so that a file is there once for both; an object store copies inside of itself. For
+    objects that never change: what replaces or deletes one of the two leaves the other as it is.
+    """
+
+    def links_from(self, source: Storage) -> bool:
+        """Whether objects of this store can be linked here: it is of the same kind, and in the same place."""
+
+    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
+        """Create or replace the objects at `paths` by those that the source has there; what is left undone.
+
+        Their names survive a power loss when it returns, and their content does where it does at the source. Raises
+        `StorageError` where a store gives no answer: then some may be there.
+        """
+
+
 @runtime_checkable
 class CreatesRuns(Protocol):
     """A store in which objects that are created one after another need not wait one by one for the disk."""

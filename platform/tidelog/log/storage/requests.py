@@ -32,6 +32,7 @@ class RequestKind(StrEnum):
     MULTIPART_COMPLETE = "multipart_complete"
     MULTIPART_ABORT = "multipart_abort"
     DELETE = "delete"
+    COPY = "copy"
 
 
 @dataclass(frozen=True, slots=True)

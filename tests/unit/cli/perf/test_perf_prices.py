@@ -45,6 +45,7 @@ def test_kinds_without_a_price_cost_what_their_like_costs(tmp_path: Path) -> Non
         "multipart_complete": 0.1,
         "multipart_abort": 0.0,
         "delete": 0.0,
+        "copy": 0.1,
     }
 
 

@@ -1,0 +1,68 @@
+"""Second names for files: link(2), many at once, between two folders that are open meanwhile."""
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tidelog.log.storage.local_errors import Failing, failed_or_done
+from tidelog.log.storage.port import Linked
+
+# Names that one thread gives in a row.
+LINKED_AT_ONCE: Final = 1_000
+# A file of another file system; one that has no links, or none to others' files; one that has as many names as it may.
+_HAS_NO_LINK: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES)
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class Links:
+    """Links files of one folder into another one. `temporary_name` and `make_folder` are of the folder's store."""
+
+    def __init__(self, temporary_name: Callable[[str], str], make_folder: Callable[[str], None]) -> None:
+        self._temporary_name = temporary_name
+        self._make_folder = make_folder
+
+    def make(self, source: str, target: str, names: Sequence[str]) -> Linked:
+        """Link files, by absolute folders and their names; the absolute paths at the target of what is left undone.
+
+        A name that is another file's there becomes this one's. Raises `StorageError`.
+        """
+        try:
+            from_folder = os.open(source, _FOLDER)
+        except (FileNotFoundError, NotADirectoryError):
+            return Linked(missing=tuple(f"{target}/{name}" for name in names))
+        try:
+            with Failing("create", target, failed_or_done):
+                self._make_folder(target)
+                into_folder = os.open(target, _FOLDER)
+            try:
+                return self._link(source, target, names, from_folder, into_folder)
+            finally:
+                os.close(into_folder)
+        finally:
+            os.close(from_folder)
+
+    def _link(self, source: str, target: str, names: Sequence[str], from_folder: int, into_folder: int) -> Linked:
+        missing, unlinked = [], []
+        for name in names:
+            try:
+                os.link(name, name, src_dir_fd=from_folder, dst_dir_fd=into_folder)
+            except FileExistsError:
+                self._replace(f"{source}/{name}", f"{target}/{name}")
+            except FileNotFoundError:
+                missing.append(f"{target}/{name}")
+            except OSError as error:
+                location = f"{target}/{name}"
+                if error.errno not in _HAS_NO_LINK:
+                    raise failed_or_done("create", location, error) from error
+                unlinked.append(location)
+        return Linked(tuple(missing), tuple(unlinked))
+
+    def _replace(self, source: str, location: str) -> None:
+        """Give a name that is taken to the source's file, unless it has it already."""
+        with Failing("replace", location, failed_or_done):
+            if os.path.samefile(source, location):
+                return
+            temporary = self._temporary_name(os.path.dirname(location))
+            os.link(source, temporary)
+            os.rename(temporary, location)
