@@ -224,12 +224,14 @@ PendingPlace = tuple[TransactionKey, TopicPartition]
 class GroupView:
     """All that a group's log says of one group: `group` is None until a member joins it or after it was deleted.
 
-    `pending`: offsets that wait for transactions, in the order in which they were written.
+    `pending`: offsets that wait for transactions, in the order in which they were written. `config`: what the group is
+    configured with, by key; that outlives the group.
     """
 
     group: AnyGroup | None = None
     offsets: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
     pending: Mapping[PendingPlace, CommittedOffset] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def exists(self) -> bool:
@@ -242,10 +244,12 @@ class Decision(Generic[R_co]):
     """What a rule makes of a `GroupView`; nothing is written when it changes nothing.
 
     `group`: the group from now on; None leaves it as it is, and one whose phase is `GroupPhase.DEAD` is forgotten.
-    `offsets`: offsets from now on; those that aren't named stay, None forgets one. `pending` likewise.
+    `offsets`: offsets from now on; those that aren't named stay, None forgets one. `pending` likewise. `config`: all
+    that the group is configured with from now on; None leaves it as it is.
     """
 
     response: R_co
     group: AnyGroup | None = None
     offsets: Mapping[TopicPartition, CommittedOffset | None] = field(default_factory=dict)
     pending: Mapping[PendingPlace, CommittedOffset | None] = field(default_factory=dict)
+    config: Mapping[str, str] | None = None

@@ -152,6 +152,14 @@ class GroupLog:
         tables = self._tables()
         return self._log(group_id, tables).version if tables else -1
 
+    def config(self, group_id: str) -> Mapping[str, str]:
+        """What a group is configured with, as texts by key. Raises `InvalidGroupError`."""
+        return self._written(group_id).config
+
+    def configured(self) -> list[str]:
+        """The ids of all groups that are configured with something, be they there or not; sorted."""
+        return sorted(group_id for log in self.tables() for group_id in log.look(GroupsFold.configured))
+
     # --- writing -------------------------------------------------------------------------------------------
 
     def decide(self, group_id: str, rule: Callable[[GroupView], Decision[R]]) -> R:

@@ -29,6 +29,7 @@ from tidelog.transactions.model import TransactionKey
 OFFSET = "offset"
 GROUP = "group"
 PENDING = "pending"
+CONFIG = "config"
 
 
 # Columns that are fields: all of a member, and most of an offset.
@@ -45,6 +46,9 @@ _MEMBER = {
     "turn": pa.int64(),
 }
 _OFFSET = ("offset", "leader_epoch", "metadata", "generation", "topic_id")
+
+# What the third version of these tables adds: what a group is configured with.
+_CONFIGURED = {"config": list_of(name=pa.string(), value=pa.string())}
 
 # `kind` offset: up to topic_id; kind group: generation, and what follows topic_id; kind pending: as offset, and the
 # transaction that it waits for.
@@ -73,7 +77,7 @@ SCHEMA = RowSchema(
         "producer_epoch": pa.int32(),
         "transaction": pa.int64(),
     },
-    growth=(modern_rows.COLUMNS,),
+    growth=(modern_rows.COLUMNS, _CONFIGURED),
 )
 
 
@@ -89,7 +93,11 @@ class GroupsFold:
 
     def group_ids(self) -> list[str]:
         """Every group that has members or a generation, or offsets; in order of their ids."""
-        return sorted(group_id for group_id, view in self._views.items() if view != _NOTHING)
+        return sorted(group_id for group_id, view in self._views.items() if view.exists)
+
+    def configured(self) -> list[str]:
+        """Every group that has a configuration, be it there or not; in order of their ids."""
+        return sorted(group_id for group_id, view in self._views.items() if view.config)
 
     def take(self, rows: Sequence[Row]) -> None:
         """Go on by rows, in log order."""
@@ -105,7 +113,10 @@ class GroupsFold:
         return type(self)(ChainMap({}, self._views))
 
     def __len__(self) -> int:
-        return sum(len(view.offsets) + len(view.pending) + _size(view.group) for view in self._views.values())
+        return sum(
+            len(view.offsets) + len(view.pending) + _size(view.group) + bool(view.config)
+            for view in self._views.values()
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GroupsFold) and self._views == other._views
@@ -131,7 +142,7 @@ def _by_group(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
 
 
 def _after(view: GroupView, group_id: str, rows: Iterable[Row]) -> GroupView:
-    group, offsets, pending = view.group, dict(view.offsets), view.pending
+    group, offsets, pending, config = view.group, dict(view.offsets), view.pending, view.config
     parts = Parts.of(group) if isinstance(group, ConsumerGroup) else None
     for row in rows:
         if row["kind"] in (MEMBER, TARGET) or (row["kind"] == GROUP and "type" in row):
@@ -140,13 +151,15 @@ def _after(view: GroupView, group_id: str, rows: Iterable[Row]) -> GroupView:
         elif row["kind"] == GROUP:
             parts = None
             group = None if row.get("deleted") else _group(row)
+        elif row["kind"] == CONFIG:
+            config = {one["name"]: one["value"] for one in row.get("config", ())}
         elif row["kind"] == PENDING:
             pending = _with_pending(pending, row)
         elif row.get("deleted"):
             offsets.pop((row["topic"], row["partition"]), None)
         else:
             offsets[row["topic"], row["partition"]] = _offset(row)
-    return GroupView((parts.whole(group_id) if parts else None) or group, offsets, pending)
+    return GroupView((parts.whole(group_id) if parts else None) or group, offsets, pending, config)
 
 
 def _with_pending(pending: Mapping[PendingPlace, CommittedOffset], row: Row) -> dict[PendingPlace, CommittedOffset]:
@@ -215,6 +228,13 @@ def pending_row(group_id: str, place: PendingPlace, committed: CommittedOffset |
     }
 
 
+def config_row(group_id: str, config: Mapping[str, str]) -> Row:
+    """The row of what a group is configured with; of nothing, it says that it has no configuration any more."""
+    named = {"kind": CONFIG, "group": group_id}
+    pairs = [{"name": name, "value": value} for name, value in sorted(config.items())]
+    return {**named, "config": pairs} if pairs else {**named, "deleted": True}
+
+
 def _member_item(member: Member) -> Row:
     protocols = [{"name": name, "metadata": metadata} for name, metadata in member.protocols]
     return {name: getattr(member, name) for name in _MEMBER} | {"protocols": protocols}
@@ -257,6 +277,8 @@ def changes(view: GroupView, group_id: str, decision: Decision[Any], now_ms: int
         for place, committed in decision.pending.items()
         if committed is not None or place in view.pending
     )
+    if decision.config is not None and decision.config != view.config:
+        rows.append(config_row(group_id, decision.config))
     return rows
 
 

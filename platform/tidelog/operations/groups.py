@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tidelog.groups.config import GroupConfig, configure
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from tidelog.groups.member.failure_detector import ExternalFailureDetector
 from tidelog.groups.member.heartbeats import Leases
@@ -197,6 +198,14 @@ def set_offsets(lake: Lake, log: GroupLog, group_id: str, offsets: Mapping[Topic
     """Set offsets of a group without members, all or none. Raises as `GroupLog.commit_offsets` does."""
     evict_the_dead(lake, log, group_id)
     log.commit_offsets(group_id, offsets)
+
+
+def configure_group(log: GroupLog, group_id: str, changes: Mapping[str, str | None]) -> GroupConfig:
+    """Change what a group is configured with; None resets a key. The group need not be there yet.
+
+    Brokers bound these values by settings of their own. Raises `InvalidGroupError`, `InvalidConfigError`.
+    """
+    return log.decide(group_id, lambda view: configure(view, group_id, changes))
 
 
 def delete_group(lake: Lake, log: GroupLog, group_id: str) -> None:

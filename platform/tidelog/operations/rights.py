@@ -121,6 +121,7 @@ class Right(Enum):
         _subject(_Op.ALTER_CONFIGS),
         _cluster(_Op.ALTER_CONFIGS),
     )
+    LIST_CONFIGS = _cluster(_Op.DESCRIBE_CONFIGS)  # the names of what has a configuration
 
     # --- groups
     LIST_GROUPS = _group(_Op.DESCRIBE, everywhere=True)

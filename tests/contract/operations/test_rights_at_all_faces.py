@@ -191,6 +191,7 @@ ROWS = [
     (Right.ALTER_CONFIG, "topic", "broker", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, config(2, "none")),
     (Right.ALTER_CONFIG, "group", "broker", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, config(32, "g")),
     (Right.ALTER_CONFIG, "", "broker", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, config(4, "")),
+    (Right.LIST_CONFIGS, "", "broker", ApiKey.LIST_CONFIG_RESOURCES, 1, {"resource_types": [32]}),
     (Right.ALTER_CONFIG, "topic", "console", "PATCH", "/api/topics/t/config", {"no": 1}),
     (Right.ALTER_CONFIG, "subject", "registry", "PUT", "/config/t-value", {"compatibility": "no such"}),
     (Right.ALTER_CONFIG, "", "registry", "PUT", "/mode", {"mode": "no such"}),

@@ -23,7 +23,16 @@ NO_CHANGES = {
     *("transaction describe", "transaction list", "user list"),
 }
 CHANGES = {
-    *("acl add", "acl remove", "check", "forget", "group delete", "group delete-offsets", "group reset-offsets"),
+    *(
+        "acl add",
+        "acl remove",
+        "check",
+        "forget",
+        "group alter",
+        "group delete",
+        "group delete-offsets",
+        "group reset-offsets",
+    ),
     *("lake alter", "mirror promote", "quota remove", "quota set", "schema config", "schema delete"),
     *("schema register", "tenant alter", "tenant create", "tenant remove", "topic alter", "topic create"),
     *("topic delete", "topic delete-records", "transaction abort", "user add", "user remove"),

@@ -41,6 +41,7 @@ COMMANDS = [
     ["group", "list"],
     ["group", "describe", "billing"],
     ["group", "reset-offsets", "billing", "--topic", "orders", "--to-latest", "--execute"],
+    ["group", "alter", "billing", "--config", "consumer.session.timeout.ms=50000"],
     ["group", "delete", "billing"],
     ["group", "delete-offsets", "billing", "--topic", "orders"],
     ["transaction", "list"],

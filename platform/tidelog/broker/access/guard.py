@@ -75,6 +75,7 @@ RULES: Final[Mapping[ApiKey, Rule]] = {
     ApiKey.DESCRIBE_CONFIGS: Configurations(Right.DESCRIBE_CONFIG, "results"),
     ApiKey.ALTER_CONFIGS: Configurations(Right.ALTER_CONFIG, "responses"),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Configurations(Right.ALTER_CONFIG, "responses"),
+    ApiKey.LIST_CONFIG_RESOURCES: cluster(Right.LIST_CONFIGS, "config_resources", text=False),
     # access
     ApiKey.DESCRIBE_ACLS: cluster(Right.DESCRIBE_ACLS, "resources"),
     ApiKey.CREATE_ACLS: cluster_rules.CREATE_ACLS,

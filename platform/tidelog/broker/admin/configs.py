@@ -5,15 +5,20 @@ default. A single broker has only what it was started with.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from tidelog.broker.admin.config_keys import NOT_BY_BROKERS, broker_keys, described_fields
 from tidelog.broker.admin.refusals import repeated, result
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.context import Context
-from tidelog.broker.wire.errors import InvalidRequestError
+from tidelog.broker.base.group_configs import bounds_of, inherited
+from tidelog.broker.wire.errors import InvalidRequestError, UnsupportedVersionError
 from tidelog.broker.wire.messages import Answer
+from tidelog.groups.config import GroupConfig, configure
+from tidelog.groups.model import Decision, GroupView
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
 from tidelog.log.config.overrides import KeyDescription
 from tidelog.operations.configs import KeyChange, KeyOperation, alter_config, describe_config, replace_config
@@ -21,6 +26,8 @@ from tidelog.operations.configs import KeyChange, KeyOperation, alter_config, de
 # Kafka's numbers. Source: `ConfigResource.Type`, `AlterConfigOp.OpType`.
 TOPIC: Final = 2
 BROKER: Final = 4
+BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
 GROUP: Final = 32
 _OPERATIONS: Final = dict(enumerate(KeyOperation))
 
@@ -30,6 +37,31 @@ class ConfigHandlers:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._groups = GroupLog(context.lake)
+
+    async def list_resources(self, call: Call) -> Reply:
+        """ListConfigResources: names of resources that have, or may have, a configuration (KIP-1142).
+
+        Version 0 asks for those of clients' metrics alone. Source: `KafkaApis.handleListConfigResources`.
+        """
+        every = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+        wanted = set(getattr(call.body, "resource_types", (CLIENT_METRICS,))) or set(every)
+        if wanted.difference(every):
+            return {"error_code": UnsupportedVersionError.kafka_code, "config_resources": ()}
+        named = []
+        for kind in every:
+            if kind in wanted:
+                names = await self._context.blocking(self._names, kind)
+                named.extend({"resource_name": name, "resource_type": kind} for name in names)
+        return {"error_code": 0, "config_resources": named}
+
+    def _names(self, kind: int) -> Sequence[str]:
+        """The resources of a type. In a thread."""
+        if kind == TOPIC:
+            return sorted(self._context.lake.topics())
+        if kind in (BROKER, BROKER_LOGGER):
+            return [str(node.id) for node in self._context.cluster().nodes]
+        return self._groups.configured() if kind == GROUP else ()
 
     async def describe(self, call: Call) -> Reply:
         """DescribeConfigs."""
@@ -63,7 +95,8 @@ class ConfigHandlers:
             self._require_this_broker(name)
             return sorted([*keys, *self._own_keys()], key=lambda key: key.name)
         _require_group(kind, name)
-        return ()
+        texts = await context.blocking(self._groups.config, name)
+        return GroupConfig.parse(texts, inherited(context.settings.groups)).describe()
 
     def _own_keys(self) -> list[KeyDescription]:
         context = self._context
@@ -89,6 +122,10 @@ class ConfigHandlers:
             if missing:
                 raise InvalidRequestError(f"Null value not supported for : {','.join(missing)}")
             values = {one.name: one.value for one in resource.configs}
+            if resource.resource_type == GROUP:
+                own = self._groups.config(resource.resource_name)
+                self._configure(resource, {**dict.fromkeys(own), **values}, call.body.validate_only)
+                return
             if self._is_of_one_broker(resource) and not values:
                 return
             topic = self._topic(resource)
@@ -104,6 +141,9 @@ class ConfigHandlers:
 
         def alter(resource: Any) -> None:
             changes = [_change(one.name, one.config_operation, one.value) for one in resource.configs]
+            if resource.resource_type == GROUP:
+                self._configure(resource, _of_plain_keys(changes), call.body.validate_only)
+                return
             resets = all(change.operation is KeyOperation.DELETE for change in changes)
             nothing = resets and self._is_of_one_broker(resource)
             topic = None if nothing else self._topic(resource)
@@ -147,10 +187,19 @@ class ConfigHandlers:
             self._require_dynamic(resource)
             return None
         _require_group(kind, name)
-        keys = sorted(one.name for one in resource.configs)
-        raise InvalidConfigError(
-            f"Unknown group config name: {','.join(keys)}. Groups have no configuration here: members bring theirs."
-        )
+        raise InvalidRequestError(f"Group {name} is no topic.")
+
+    def _configure(self, resource: Any, changes: Mapping[str, str | None], validate_only: bool) -> None:
+        """Change what a group is configured with. In a thread."""
+        group_id = str(resource.resource_name)
+        _require_group(GROUP, group_id)
+        bounds = bounds_of(self._context.settings.groups)
+
+        def rule(view: GroupView) -> Decision[GroupConfig]:
+            decision = configure(view, group_id, changes, bounds)
+            return replace(decision, config=None) if validate_only else decision
+
+        self._groups.decide(group_id, rule)
 
     def _is_of_one_broker(self, resource: Any) -> bool:
         """Whether a change is of a single broker, where nothing is set: there is nothing that a reset would change.
@@ -187,6 +236,16 @@ def _change(name: str, number: int, value: str | None) -> KeyChange:
     if value is None and operation is not KeyOperation.DELETE:
         raise InvalidRequestError(f"Null value not supported for : {name}")
     return KeyChange(name, operation, value or "")
+
+
+def _of_plain_keys(changes: Sequence[KeyChange]) -> dict[str, str | None]:
+    """Changes of keys that are no lists. Raises `InvalidConfigError`."""
+    for change in changes:
+        if change.operation not in (KeyOperation.SET, KeyOperation.DELETE):
+            raise InvalidConfigError(
+                f"Can't {change.operation.name} value for key {change.name}: it is no list. SET it."
+            )
+    return {change.name: None if change.operation is KeyOperation.DELETE else change.value for change in changes}
 
 
 def _require_group(kind: int, name: str) -> None:

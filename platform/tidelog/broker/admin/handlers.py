@@ -23,6 +23,7 @@ def handlers(context: Context) -> Handlers:
         ApiKey.DESCRIBE_CONFIGS: configs.describe,
         ApiKey.ALTER_CONFIGS: configs.replace,
         ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.alter,
+        ApiKey.LIST_CONFIG_RESOURCES: configs.list_resources,
         ApiKey.DESCRIBE_CLUSTER: cluster.describe,
         ApiKey.DESCRIBE_QUORUM: cluster.describe_quorum,
         ApiKey.UPDATE_FEATURES: cluster.update_features,

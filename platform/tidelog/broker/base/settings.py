@@ -61,6 +61,10 @@ class GroupSettings:
     # Of groups of the type consumer.
     consumer_session_timeout_ms: int = held("group.consumer.session.timeout.ms")
     consumer_heartbeat_interval_ms: int = held("group.consumer.heartbeat.interval.ms")
+    consumer_min_session_timeout_ms: int = held("group.consumer.min.session.timeout.ms")
+    consumer_max_session_timeout_ms: int = held("group.consumer.max.session.timeout.ms")
+    consumer_min_heartbeat_interval_ms: int = held("group.consumer.min.heartbeat.interval.ms")
+    consumer_max_heartbeat_interval_ms: int = held("group.consumer.max.heartbeat.interval.ms")
     consumer_max_size: int = held("group.consumer.max.size")
     assignors: str = held("group.consumer.assignors")
 

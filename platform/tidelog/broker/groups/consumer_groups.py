@@ -14,6 +14,7 @@ from uuid import UUID
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.group_answers import no_heartbeat
+from tidelog.broker.base.group_configs import HEARTBEAT, SESSION, in_force
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import GroupFullError, InvalidHeartbeatError, code_of
@@ -63,6 +64,8 @@ class ConsumerGroupHandlers:
         try:
             request = self._request(call)
             group = await self._coordinator.group(request.group_id)
+            limits = in_force(self._settings, group.config)
+            request = replace(request, session_timeout_ms=limits[SESSION])
             answer = await self._decided(call, group, request)
         except TidelogError as e:
             return no_heartbeat(code_of(e), str(e))
@@ -70,7 +73,7 @@ class ConsumerGroupHandlers:
         return {
             "member_id": request.member_id,
             "member_epoch": answer.epoch,
-            "heartbeat_interval": self._interval_ms(answer.group),
+            "heartbeat_interval": self._interval_ms(answer.group, limits[HEARTBEAT]),
             "assignment": None if assigned is None else {"topic_partitions": topic_partitions(assigned)},
         }
 
@@ -138,10 +141,10 @@ class ConsumerGroupHandlers:
     def _is_full(self, group: CoordinatedGroup) -> bool:
         return len(group.state.members) >= self._settings.consumer_max_size
 
-    def _interval_ms(self, group: ConsumerGroup) -> int:
+    def _interval_ms(self, group: ConsumerGroup, longest_ms: int) -> int:
         """How long the member waits with its next heartbeat: the less a heartbeat costs, the shorter a rebalance is."""
         by_cost = max(_SHORTEST_MS, _MEMBER_MS * len(group.members), round(_ENTRIES * self._coordinator.entry_s * 1000))
-        return min(by_cost, self._settings.consumer_heartbeat_interval_ms)
+        return min(by_cost, longest_ms)
 
     # --- the request ---------------------------------------------------------------------------------------
 
@@ -162,7 +165,6 @@ class ConsumerGroupHandlers:
             instance_id=body.instance_id,
             rack=body.rack_id,
             rebalance_timeout_ms=None if rebalance_ms < 0 else rebalance_ms,
-            session_timeout_ms=self._settings.consumer_session_timeout_ms,
             topics=None if names is None else frozenset(names),
             regex=getattr(body, "subscribed_topic_regex", None),
             assignor=body.server_assignor,

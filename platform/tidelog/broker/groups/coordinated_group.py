@@ -104,6 +104,8 @@ class CoordinatedGroup:
 
     def __init__(self, group_id: str, settings: GroupSettings) -> None:
         self.state: AnyGroup = Group(group_id)
+        # What it is configured with, by key.
+        self.config: Mapping[str, str] = {}
         # Members that have leases of their own, and those of which that is to be found out.
         self.native: set[str] = set()
         self.unsorted: set[str] = set()

@@ -73,7 +73,9 @@ class GroupCoordinator:
         """The group, read from its log where it is not at hand. Raises as `require`, and why it can't be read."""
         self.require(group_id)
         if group_id not in self._groups:
-            self.adopt(group_id, await self.decisions.decide(group_id, _look))
+            view = await self.decisions.decide(group_id, _look)
+            self.adopt(group_id, view.group)
+            self._groups[group_id].config = view.config
         return self._groups[group_id]
 
     def adopt(self, group_id: str, state: AnyGroup | None) -> None:
@@ -233,9 +235,10 @@ class GroupCoordinator:
         """See what others have written: native members, other brokers."""
         for group_id, group in self._groups.items():
 
-            def done(state: AnyGroup | None, error: Exception | None, group: CoordinatedGroup = group) -> None:
+            def done(view: GroupView, error: Exception | None, group: CoordinatedGroup = group) -> None:
                 if error is None:
-                    self.answer(group.seen(state, self._clock.elapsed_s()))
+                    group.config = view.config
+                    self.answer(group.seen(view.group, self._clock.elapsed_s()))
 
             self.decisions.submit(group_id, _look, done)
 
@@ -302,8 +305,8 @@ class GroupCoordinator:
         await self.decisions.finish()
 
 
-def _look(view: GroupView) -> Decision[AnyGroup | None]:
-    return Decision(response=view.group)
+def _look(view: GroupView) -> Decision[GroupView]:
+    return Decision(response=view)
 
 
 def _took_place(before: AnyGroup, after: Group, joining: Joining) -> str | None:

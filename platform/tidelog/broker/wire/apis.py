@@ -69,6 +69,7 @@ class ApiKey(IntEnum):
     LIST_TRANSACTIONS = 66
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
+    LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
     # tidelog's own, far from Kafka's numbers: a broker asks the committer of a topic to commit what it has staged.
     HAND_OVER = 32_001
@@ -158,6 +159,7 @@ OFFERED: Final[Mapping[ApiKey, Versions]] = {
     ApiKey.LIST_TRANSACTIONS: _versions(0, 2),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _versions(0, 1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _versions(0, 1),
+    ApiKey.LIST_CONFIG_RESOURCES: _versions(0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _versions(0, 0),
 }
 

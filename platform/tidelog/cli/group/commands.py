@@ -1,4 +1,4 @@
-"""`tidelog group …`: list, describe, reset-offsets, delete, delete-offsets."""
+"""`tidelog group …`: list, describe, alter, reset-offsets, delete, delete-offsets."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ import typer
 from tidelog.cli.group import options
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.options import Session
+from tidelog.commands.options import ConfigChanges, Session
 from tidelog.commands.terminal import console, note, print_json, say
 from tidelog.log.base.typed_values import listed
 
@@ -114,6 +114,33 @@ def describe(
         out.print(group_views.members_table(descriptions, verbose=verbose))
     else:
         out.print(group_views.offsets_table(descriptions))
+
+
+@command(
+    groups, "alter", example="tidelog group alter billing --config consumer.session.timeout.ms=60000", changes=True
+)
+def alter(
+    call: Session,
+    name: options.GroupName,
+    config: ConfigChanges,
+) -> None:
+    """Change a group's configuration, which may be done before its first member joins.
+
+    Keys: consumer.session.timeout.ms, consumer.heartbeat.interval.ms. Members of the consumer protocol go by it at
+    their next heartbeats.
+    """
+    changes = config.by_key()
+    if not changes:
+        raise UsageProblemError("Nothing to change: give --config or --delete-config.")
+    from tidelog.operations.groups import configure_group
+
+    with _open(call) as (_, log):
+        changed = configure_group(log, name, changes)
+    if call.as_json:
+        print_json({"group": name, "config": changed.overrides})
+        return
+    own = ", ".join(f"{key}={value}" for key, value in changed.overrides.items()) or "all defaults"
+    say(f"Altered group {name}: {own}.")
 
 
 @command(

@@ -105,6 +105,21 @@ DESCRIBED: Final = (
         _MS,
         "the longest interval between a member's heartbeats: a broker asks for shorter ones where they cost little",
     ),
+    _value(
+        "group.consumer.min.session.timeout.ms", 45_000, _MS, "the shortest `consumer.session.timeout.ms` of a group"
+    ),
+    _value(
+        "group.consumer.max.session.timeout.ms", 60_000, _MS, "the longest `consumer.session.timeout.ms` of a group"
+    ),
+    _value(
+        "group.consumer.min.heartbeat.interval.ms", 500, _MS, "the shortest `consumer.heartbeat.interval.ms` of a group"
+    ),
+    _value(
+        "group.consumer.max.heartbeat.interval.ms",
+        15_000,
+        _MS,
+        "the longest `consumer.heartbeat.interval.ms` of a group",
+    ),
     _value("group.consumer.max.size", MAX_INT, _COUNT, "the most members of a group of the type consumer"),
     FieldKey(
         "group.consumer.assignors",

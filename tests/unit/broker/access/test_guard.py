@@ -170,6 +170,7 @@ ROWS = [
             (32, "g", [right("ALTER_CONFIGS", GROUP)], {30}),
         )
     ),
+    (ApiKey.LIST_CONFIG_RESOURCES, 1, {"resource_types": [32]}, [right("DESCRIBE_CONFIGS", CLUSTER)], {31}),
     (ApiKey.DESCRIBE_LOG_DIRS, 4, {"topics": None}, [right("DESCRIBE", CLUSTER)], {31}),
     (
         ApiKey.ELECT_LEADERS, 2, {"election_type": 0, "topic_partitions": [{"topic": "t", "partitions": [0]}]},

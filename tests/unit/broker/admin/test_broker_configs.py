@@ -4,7 +4,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 from support.broker_requests import Requests
 
-from tidelog.broker.base.settings import Bounds
+from tidelog.broker.base.settings import Bounds, GroupSettings
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 
@@ -101,9 +101,16 @@ def test_the_cluster_wide_default_is_what_was_set(lake, requests):
     assert {name: one.value for name, one in configs(describe(requests, BROKER, "")).items()} == {"num.partitions": "6"}
 
 
-def test_a_group_has_no_configuration(requests):
-    found = describe(requests, GROUP, "g")
-    assert (found.error_code, found.configs) == (ErrorCode.none, ())
+def test_a_group_that_is_not_there_has_what_its_broker_was_started_with(lake):
+    with Requests(lake, groups=GroupSettings(consumer_session_timeout_ms=50_000)) as requests:
+        found = configs(describe(requests, GROUP, "g", include_synonyms=True))
+    assert {name: (one.value, one.config_source) for name, one in found.items()} == {
+        "consumer.heartbeat.interval.ms": ("5000", 4),
+        "consumer.session.timeout.ms": ("50000", 4),
+    }
+    (first, last) = found["consumer.session.timeout.ms"].synonyms
+    assert (first.name, first.value, first.source) == ("group.consumer.session.timeout.ms", "50000", 4)
+    assert (last.value, last.source) == ("45000", 5)
 
 
 @pytest.mark.parametrize(
@@ -279,10 +286,75 @@ def test_a_single_brokers_configuration_is_replaced_by_nothing_alone(lake, reque
     assert lake.reload_config().overrides == {"num.partitions": "6"}
 
 
-def test_a_group_takes_no_configuration(requests):
-    told = alter(requests, GROUP, "g", ("consumer.session.timeout.ms", SET, "1"))
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+
+
+def test_a_group_is_configured_before_it_is_there(requests):
+    def own():
+        return {
+            name: one.value for name, one in configs(describe(requests, GROUP, "g")).items() if one.config_source == 8
+        }
+
+    assert alter(requests, GROUP, "g", (SESSION, SET, "50000"), validate_only=True).error_code is ErrorCode.none
+    assert own() == {}
+    assert alter(requests, GROUP, "g", (SESSION, SET, "50000"), (HEARTBEAT, SET, "900")).error_code is ErrorCode.none
+    assert own() == {SESSION: "50000", HEARTBEAT: "900"}
+    assert alter(requests, GROUP, "g", (SESSION, DELETE, None)).error_code is ErrorCode.none
+    assert own() == {HEARTBEAT: "900"}
+    replaced = {"resource_type": GROUP, "resource_name": "g", "configs": [{"name": SESSION, "value": "46000"}]}
+    (told,) = requests.ask(ApiKey.ALTER_CONFIGS, 2, {"resources": [replaced], "validate_only": False}).responses
+    assert (told.error_code, own()) == (ErrorCode.none, {SESSION: "46000"})
+    assert requests.ask(ApiKey.LIST_GROUPS, 5, {}).groups == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ((SESSION, SET, "44999"), "greater than or equal to group.consumer.min.session.timeout.ms"),
+        ((SESSION, SET, "60001"), "less than or equal to group.consumer.max.session.timeout.ms"),
+        ((HEARTBEAT, SET, "499"), "greater than or equal to group.consumer.min.heartbeat.interval.ms"),
+        ((HEARTBEAT, SET, "15001"), "less than or equal to group.consumer.max.heartbeat.interval.ms"),
+        ((HEARTBEAT, SET, "soon"), "Not a number of type INT"),
+        ((HEARTBEAT, APPEND, "1"), "it is no list"),
+        (("retention.ms", SET, "1"), "Unknown group config name: retention.ms"),
+        (("retention.ms", DELETE, None), "Unknown group config name: retention.ms"),
+    ],
+)
+def test_what_a_group_is_not_configured_with(requests, change, why):
+    told = alter(requests, GROUP, "g", change)
     assert told.error_code is ErrorCode.invalid_config
-    assert "Unknown group config name: consumer.session.timeout.ms" in told.error_message
+    assert why in told.error_message
+
+
+# --- ListConfigResources -----------------------------------------------------------------------------------
+
+
+def test_resources_are_listed_by_their_types(lake, requests):
+    lake.create_topic("t")
+    for group in ("g2", "g1"):
+        alter(requests, GROUP, group, (HEARTBEAT, SET, "900"))
+
+    def listed(*types):
+        answer = requests.ask(ApiKey.LIST_CONFIG_RESOURCES, 1, {"resource_types": types})
+        return [(one.resource_type, one.resource_name) for one in answer.config_resources]
+
+    assert listed(GROUP) == [(GROUP, "g1"), (GROUP, "g2")]
+    assert (TOPIC, "t") in listed(TOPIC)
+    assert listed(BROKER, BROKER_LOGGER) == [(BROKER, "1"), (BROKER_LOGGER, "1")]
+    assert {kind for kind, _ in listed()} == {TOPIC, BROKER, BROKER_LOGGER, GROUP}
+    alter(requests, GROUP, "g1", (HEARTBEAT, DELETE, None))
+    assert listed(GROUP) == [(GROUP, "g2")]
+
+
+def test_resources_of_an_unknown_type_are_none(requests):
+    answer = requests.ask(ApiKey.LIST_CONFIG_RESOURCES, 1, {"resource_types": [TOPIC, 99]})
+    assert (answer.error_code, answer.config_resources) == (ErrorCode.unsupported_version, ())
+
+
+def test_the_first_version_lists_no_resource_of_another_type_than_clients_metrics(requests):
+    alter(requests, GROUP, "g", (HEARTBEAT, SET, "900"))
+    answer = requests.ask(ApiKey.LIST_CONFIG_RESOURCES, 0, {})
+    assert (answer.error_code, answer.config_resources) == (ErrorCode.none, ())
 
 
 # --- AlterConfigs ------------------------------------------------------------------------------------------

@@ -302,3 +302,17 @@ def test_members_that_died_are_cleared_away_first(address, monkeypatch):
     done("group", "reset-offsets", "busy", "--topic", "t:0", "--to-offset", "2", "--execute", "--lake", address)
     assert passed[0] >= SESSION_MS / 1000
     assert committed(address, "busy") == {("t", 0): 2}
+
+
+# --- configuring -------------------------------------------------------------------------------------------
+
+
+def test_a_group_is_configured(address):
+    asked = ("group", "alter", "later", "--lake", address)
+    said = done(*asked, "--config", "consumer.session.timeout.ms=50000").stdout
+    assert said == "Altered group later: consumer.session.timeout.ms=50000.\n"
+    changed = answer(*asked, "--delete-config", "consumer.session.timeout.ms")
+    assert changed == {"group": "later", "config": {}}
+    assert "Nothing to change" in refused(2, *asked)
+    assert "Unknown group config name: no.such" in refused(1, *asked, "--config", "no.such=1")
+    assert "later" not in done("group", "list", "--lake", address).stdout

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import memory_lake, open_lake
 
+from tidelog.groups.config import GroupConfig, configure
 from tidelog.groups.model import (
     AssignedPartition,
     CommittedOffset,
@@ -115,6 +116,29 @@ def test_a_table_gets_the_columns_with_the_first_group_of_the_type() -> None:
     again = GroupLog(open_lake(storage, clock))
     assert again.group("g") == group
     assert again.groups() == ["g", "old"]
+
+
+def test_what_a_group_is_configured_with_outlives_it() -> None:
+    lake, storage, clock = memory_lake()
+    lake.create_topic("t")
+    log = GroupLog(lake)
+    log.commit_offsets("g", {("t", 0): CommittedOffset(0)})
+    (table,) = log.tables()
+
+    def put(changes: dict[str, str | None]) -> GroupConfig:
+        return log.decide("g", lambda view: configure(view, "g", changes))
+
+    assert put({"consumer.session.timeout.ms": "50000"}).consumer_session_timeout_ms == 50_000
+    assert table.fact(ROWS_VERSION) == "3"
+    version = log.version("g")
+    put({"consumer.session.timeout.ms": "50000"})
+    assert log.version("g") == version  # it says nothing new
+    log.delete_group("g")
+    again = GroupLog(open_lake(storage, clock))
+    assert (again.groups(), again.configured()) == ([], ["g"])
+    assert dict(again.config("g")) == {"consumer.session.timeout.ms": "50000"}
+    put({"consumer.session.timeout.ms": None})
+    assert (again.configured(), dict(again.config("g"))) == ([], {})
 
 
 def test_a_group_of_a_type_that_is_not_known_is_none_of_the_kind() -> None:

@@ -1,0 +1,102 @@
+"""What a group may be configured with: keys of groups of the type consumer, by Kafka's names.
+
+Source: `GroupConfig`, `GroupCoordinatorConfig` (kafka 4.2).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tidelog.groups.model import Decision, GroupView
+from tidelog.groups.rules.members import check_group_id
+from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.config.key_type import Key, int_of
+from tidelog.log.config.overrides import KeyDescription, KeyValue, Settings, keys_of
+
+
+@dataclass(frozen=True)
+class GroupConfig(Settings):
+    """A group's configuration. `inherited`: what a broker was started with, by the same keys."""
+
+    LEVEL = "group"
+
+    consumer_session_timeout_ms = Key(
+        45_000,
+        int_of(1),
+        "How long a member of the consumer protocol may be silent.",
+        "group.consumer.session.timeout.ms",
+    )
+    consumer_heartbeat_interval_ms = Key(
+        5_000,
+        int_of(1),
+        "The longest interval between heartbeats of a member of the consumer protocol.",
+        "group.consumer.heartbeat.interval.ms",
+    )
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, str], inherited: Mapping[str, Any] | None = None) -> "GroupConfig":
+        """The configuration of texts by key. Raises `InvalidConfigError`."""
+        return cls(cls._parsed(texts), inherited or {})
+
+    def merged(self, changes: Mapping[str, str | None]) -> "GroupConfig":
+        """It after changes; None resets a key. Raises `InvalidConfigError`."""
+        return type(self)(self._changed(changes), self.inherited)
+
+    @classmethod
+    def unknown(cls, name: str, names: Iterable[str]) -> InvalidConfigError:
+        """For what is no key, in Kafka's words."""
+        return InvalidConfigError(
+            f"Unknown group config name: {name}. A key that nothing reads would do nothing: give one of"
+            f" {', '.join(names)}."
+        )
+
+    def _described(self, key: Key[Any]) -> KeyDescription:
+        of_broker = [KeyValue(key.lake_name, key.kind.text(key.default), "default")]
+        if key.name in self.inherited:
+            of_broker.insert(0, KeyValue(key.lake_name, key.kind.text(self.inherited[key.name]), "broker"))
+        own = [KeyValue(key.name, key.kind.text(self.own[key.name]), "group")] if key.name in self.own else []
+        return KeyDescription(key.name, key.kind, key.doc, (*own, *of_broker))
+
+
+GroupConfig.KEYS = keys_of(GroupConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigBounds:
+    """What a key of groups may be set to at a broker: `low` to `high`, which are values of keys of its own."""
+
+    key: str
+    low: int
+    low_name: str
+    high: int
+    high_name: str
+
+    def check(self, config: GroupConfig) -> None:
+        """Refuse a value beyond the bounds. Raises `InvalidConfigError`. Source: `GroupConfig.validateValues`."""
+        value = config.own.get(self.key)
+        if value is not None and value < self.low:
+            raise InvalidConfigError(
+                f"{self.key} must be greater than or equal to {self.low_name}: {value} is below {self.low}."
+            )
+        if value is not None and value > self.high:
+            raise InvalidConfigError(
+                f"{self.key} must be less than or equal to {self.high_name}: {value} is above {self.high}."
+            )
+
+    def bounded(self, value: int) -> int:
+        """The value, or the bound that it is beyond: it may have been set where other bounds held."""
+        return max(self.low, min(value, self.high))
+
+
+def configure(
+    view: GroupView, group_id: str, changes: Mapping[str, str | None], bounds: tuple[ConfigBounds, ...] = ()
+) -> Decision[GroupConfig]:
+    """Change what a group is configured with; None resets a key. The group need not be there yet.
+
+    Raises `InvalidGroupError`, `InvalidConfigError`.
+    """
+    check_group_id(group_id)
+    config = GroupConfig.parse(view.config).merged(changes)
+    for bound in bounds:
+        bound.check(config)
+    return Decision(response=config, config=config.overrides)
