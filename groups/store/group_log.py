@@ -333,11 +333,12 @@ def resolve(
         again = {key for key, verdict in answers.items() if verdict is Verdict.SETTLED}
         if not again:
             verdicts = {key: answers.get(key, Verdict.ABORTED) for key in keys}
-            return _counted(view, verdicts), verdicts
+            return counted(view, verdicts), verdicts
         settled |= again
 
 
-def _counted(view: GroupView, verdicts: Verdicts) -> GroupView:
+def counted(view: GroupView, verdicts: Verdicts) -> GroupView:
+    """The group when the offsets of transactions count that are committed by `verdicts`; those of open ones wait."""
     if not view.pending:
         return view
     offsets = dict(view.offsets)

@@ -112,6 +112,10 @@ class GroupsFold:
         """One that goes its own way from here."""
         return type(self)(ChainMap({}, self._views))
 
+    def copy(self) -> Self:
+        """One that stays as it is when this one goes on."""
+        return type(self)(dict(self._views))
+
     def __len__(self) -> int:
         return sum(
             len(view.offsets) + len(view.pending) + _size(view.group) + bool(view.config)

@@ -14,6 +14,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"schemas"}),
     frozenset({"log"}),
     frozenset({"transactions", "cluster", "access"}),
+    frozenset({"cuts"}),
     STRANGERS,
     frozenset({"check"}),
     # What can be asked of a lake, and what a process has that stays up, for the faces below this line.

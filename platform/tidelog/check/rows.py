@@ -8,6 +8,7 @@ from tidelog.check.files import each_unread
 from tidelog.check.listing import LogFiles
 from tidelog.check.report import Finding, Kind, OnProgress
 from tidelog.cluster import rows as cluster_rows
+from tidelog.cuts import rows as cut_rows
 from tidelog.groups.store import rows as group_rows
 from tidelog.groups.store.rows import GroupsFold
 from tidelog.log.base.errors import CorruptLogError, CorruptSegmentError, StorageError, StorageUnavailableError
@@ -28,7 +29,8 @@ F = TypeVar("F", bound=Fold)
 
 # The kinds of rows that tidelog reads. Of another one `check` knows what its table says: its columns.
 _KINDS: dict[str, RowKind[Any]] = {
-    kind.name: kind for kind in (group_rows.KIND, transaction_rows.KIND, cluster_rows.KIND, access_rows.KIND)
+    kind.name: kind
+    for kind in (group_rows.KIND, transaction_rows.KIND, cluster_rows.KIND, access_rows.KIND, cut_rows.KIND)
 }
 _FROM_A_COPY = "Restore the file from a copy. While the entry that added it is kept, the rows are in its commitInfo."
 

@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import Final, TypeVar
 
 from tidelog.cluster.cluster_log import ClusterLog
+from tidelog.cuts.rules import known_up_to
 from tidelog.log.base.errors import CorruptLogError, MissingSegmentError, StorageError, TidelogError
 from tidelog.log.checkpoints.reading import newest_checkpoint_version
 from tidelog.log.delta import layout
@@ -37,7 +38,6 @@ from tidelog.mirror.plan import (
     SourceHead,
     TableStart,
     begins,
-    known_up_to,
     needed_files,
     plan_round,
     read_entry,

@@ -1,12 +1,13 @@
 """What a round ships: pure decisions over two lists of heads, and over what entries say and bring along."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
+from tidelog.cuts.rules import decisions, markers
 from tidelog.log.delta import layout
-from tidelog.log.delta.actions import Action, Add, CommitInfo, Entry, Metadata, Remove, Txn, decode_entry
+from tidelog.log.delta.actions import Add, CommitInfo, Entry, Metadata, Remove, decode_entry
 from tidelog.mirror.tables import Rank
 from tidelog.transactions.rows import TRANSACTION
 from tidelog.transactions.rules import INTENT
@@ -100,31 +101,6 @@ def plan_round(
     return RoundPlan(tuple(starts), tuple(ships), atomic, not held_back)
 
 
-def markers(actions: Iterable[Action]) -> dict[str, int]:
-    """The transactions that an entry applies: {transactional id: epoch · 2^32 + number}."""
-    prefix = layout.TRANSACTION_PREFIX
-    return {a.app_id.removeprefix(prefix): a.version for a in actions if isinstance(a, Txn) if _applies(a)}
-
-
-def _applies(txn: Txn) -> bool:
-    # One with a time is a marker that is retired (it expires from now on), one of -1 is none.
-    return txn.app_id.startswith(layout.TRANSACTION_PREFIX) and txn.version >= 0 and txn.last_updated_ms is None
-
-
-def known_up_to(entries: Sequence[tuple[int, Mapping[str, int]]], decided: Mapping[str, int], to: int) -> int:
-    """How far a topic's entries rest on transactions that the follower knows, when it gets them up to `to`.
-
-    `entries`: (version, markers) in order. `decided`: the newest decision of each transactional id at the follower.
-
-    >>> known_up_to([(5, {}), (6, {"t": 7}), (7, {})], {"t": 6}, 7), known_up_to([(5, {}), (6, {"t": 7})], {"t": 7}, 6)
-    (5, 6)
-    """
-    for version, applied in entries:
-        if any(number > decided.get(name, -1) for name, number in applied.items()):
-            return version - 1
-    return to
-
-
 @dataclass(frozen=True, slots=True)
 class ShippedEntry:
     """An entry as a mirror sees it. Files by path below the lake's root, with their bytes.
@@ -177,15 +153,6 @@ def intent_files(entry: Entry) -> dict[str, int]:
             for part in row.get("parts") or ():
                 files |= {f"{part['topic']}/{s['path']}": s["size"] for s in part["segments"]}
     return files
-
-
-def decisions(entry: Entry) -> dict[str, int]:
-    """{transactional id: epoch · 2^32 + number} of the newest decision that an entry's rows tell."""
-    return {
-        row["id"]: layout.pack_epoch(row["epoch"], row["number"])
-        for row in entry.info.rows
-        if row.get("kind") == TRANSACTION and not row.get("deleted")
-    }
 
 
 def needed_files(entries: Iterable[ShippedEntry]) -> dict[str, int]:

@@ -201,9 +201,11 @@ class SourceTables:
     def look(self, spared: Collection[str]) -> bool:
         """Read the heads of all tables but the `spared` ones; whether no transaction was decided meanwhile.
 
-        Transactions come first, then groups, then the others: what an entry of the former rests on is in the latter
-        by then. Where a transaction was decided meanwhile, its records may be among what was read and its decision not.
+        Cuts come first, then transactions, then groups, then the others: what an entry of the former rests on is in the
+        latter by then. Where a transaction was decided meanwhile, its records may be among what was read and its
+        decision not.
         """
+        self._look_at(Rank.CUTS, spared)
         self._look_at(Rank.TRANSACTIONS, spared)
         for _ in range(MOST_LOOKS):
             self._look_at(Rank.GROUPS, spared)
@@ -211,7 +213,7 @@ class SourceTables:
             for other in (Rank.ACCESS, Rank.TOPICS, Rank.SCHEMAS):
                 self._look_at(other, spared)
             decided = self._look_at(Rank.TRANSACTIONS, spared)
-            if not decided and not new_ranks & {Rank.GROUPS, Rank.TRANSACTIONS}:
+            if not decided and not new_ranks & {Rank.GROUPS, Rank.TRANSACTIONS, Rank.CUTS}:
                 return True
         return False
 

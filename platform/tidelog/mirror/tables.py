@@ -11,7 +11,8 @@ class Rank(IntEnum):
     """The order in which a round ships tables; their heads are read the other way round.
 
     What a table's entries rest on is in the tables of lower ranks: a record's bytes name a schema, a committed offset
-    names records, a committed transaction names records and offsets.
+    names records, a committed transaction names records and offsets, a
+    cut names versions of all the others.
     """
 
     SCHEMAS = 0
@@ -19,6 +20,7 @@ class Rank(IntEnum):
     ACCESS = 2
     GROUPS = 3
     TRANSACTIONS = 4
+    CUTS = 5
 
 
 def rank(name: str, wanted: re.Pattern[str] | None = None) -> Rank | None:
@@ -31,6 +33,8 @@ def rank(name: str, wanted: re.Pattern[str] | None = None) -> Rank | None:
     """
     if name in (layout.CLUSTER_TABLE, layout.MIRROR_FOLDER) or name.startswith(layout.PROOF_PREFIX):
         return None
+    if name == layout.CUTS_TABLE:
+        return Rank.CUTS
     if name == layout.TRANSACTIONS_TABLE:
         return Rank.TRANSACTIONS
     if name == layout.OFFSETS_TABLE or name.startswith(f"{layout.OFFSETS_TABLE}-"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tidelog.access.access_log import AccessLog
 from tidelog.cluster.cluster_log import ClusterLog
+from tidelog.cuts.cut_log import CutLog
 from tidelog.groups.store.adapters import GroupsAndTransactions, LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.clock import Clock
@@ -33,8 +34,9 @@ class LakeMaintenance:
         self._executor, self._compactor = executor, compactor
         groups = GroupLog(lake)
         self._transactions = TransactionUpkeep(lake, LoggedOffsets(groups))
-        cluster, access = ClusterLog(lake), AccessLog(lake)
-        self._groups = GroupsAndTransactions(groups, self._transactions, lambda: [*cluster.tables(), *access.tables()])
+        others = (ClusterLog(lake), AccessLog(lake), CutLog(lake))
+        further = lambda: [table for other in others for table in other.tables()]  # noqa: E731
+        self._groups = GroupsAndTransactions(groups, self._transactions, further)
 
     def run(
         self,

@@ -166,6 +166,10 @@ class TransactionsFold:
         ids, held = ChainMap({}, self._ids), ChainMap({}, self._held)
         return type(self)(ids, self.floors, self.expired, self.sequence, held, self._held_rows)
 
+    def copy(self) -> Self:
+        """One that stays as it is when this one goes on."""
+        return type(self)(dict(self._ids), self.floors, self.expired, self.sequence, dict(self._held), self._held_rows)
+
     def __len__(self) -> int:
         return len(self._ids) + len(self.floors) + (self.expired != Expired()) + self._held_rows
 

@@ -5,6 +5,7 @@ import re
 import pytest
 from support.logs import FakeClock
 
+from tidelog.cuts.rules import decisions, known_up_to, markers
 from tidelog.log.base.errors import CorruptLogError
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.delta.actions import CommitInfo, Entry, Txn, encode_entry
@@ -16,10 +17,7 @@ from tidelog.mirror.plan import (
     Ship,
     SourceHead,
     TableStart,
-    decisions,
     intent_files,
-    known_up_to,
-    markers,
     plan_round,
 )
 from tidelog.mirror.round_journal import JournalEntry, decode, encode

@@ -23,6 +23,8 @@ OFFSETS_TABLE = "__consumer_offsets"
 TRANSACTIONS_TABLE = "__transaction_state"
 # Which brokers serve the lake.
 CLUSTER_TABLE = "__cluster"
+# Points in time of the whole lake that have names.
+CUTS_TABLE = "__cuts"
 # What principals may do, and how much.
 ACCESS_TABLE = "__access"
 # The topic in which a registry keeps its schemas, unless another one is configured.

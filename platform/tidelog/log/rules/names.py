@@ -18,7 +18,7 @@ _RESERVED: Final = {
 
 
 # Tables of rows (docs/format.md), where a topic would be in the way.
-_TABLES: Final = re.compile(r"__access|__cluster|__(consumer_offsets|transaction_state)(-\d+)?")
+_TABLES: Final = re.compile(r"__access|__cluster|__cuts|__(consumer_offsets|transaction_state)(-\d+)?")
 
 
 def validate(name: str) -> None:

@@ -28,6 +28,8 @@ LASTS_MS = 120_000
 RENEWALS = 4
 # A hold that was not renewed for this many times its time to live is deleted: its job is gone.
 ABANDONED_AFTER = 10
+# Of a hold that nobody renews: a hundred years.
+KEEPS_MS = 100 * 365 * 86_400_000
 _MOST_TRIES = 10
 
 
@@ -86,6 +88,13 @@ def held_version(holds: Iterable[Hold], store_now_ms: int) -> int | None:
 def abandoned(holds: Iterable[Hold], store_now_ms: int) -> list[str]:
     """The paths of holds whose jobs are gone."""
     return [h.path for h in holds if store_now_ms - h.renewed_ms > ABANDONED_AFTER * max(h.lasts_ms, 1)]
+
+
+def keep_version(storage: Storage, folder: str, hold_id: str, version: int, by: str) -> None:
+    """Hold a version of a log, durably, until the hold is deleted. The caller holds it by a `Holder` meanwhile."""
+    path = f"{folder}/{layout.HOLDS_FOLDER}/{hold_id}"
+    storage.put(path, orjson.dumps({"version": version, "lasts_ms": KEEPS_MS, "by": by}))
+    storage.sync([path])
 
 
 @dataclass(slots=True)
