@@ -55,8 +55,8 @@ if TYPE_CHECKING:
         TopicPartition as TopicPartition,
     )
     from tidelog.clients.versions import libversion as libversion, version as version
+    from tidelog.lakes import Lake as Lake
     from tidelog.log.base import errors as errors
-    from tidelog.log.lake import Lake as Lake
     from tidelog.log.records import partitioners as partitioners
     from tidelog.log.topic import Topic as Topic
 
@@ -112,7 +112,7 @@ _HOMES = {
         "TopicPartition",
     ),
     "tidelog.clients.versions": ("libversion", "version"),
-    "tidelog.log.lake": ("Lake",),
+    "tidelog.lakes": ("Lake",),
     "tidelog.log.topic": ("Topic",),
 }
 

@@ -15,6 +15,7 @@ from tidelog.cli.check import check
 from tidelog.cli.connect.commands import connectors
 from tidelog.cli.console import console
 from tidelog.cli.consume.command import consume
+from tidelog.cli.cuts import cuts
 from tidelog.cli.demo.command import demo
 from tidelog.cli.doctor import doctor
 from tidelog.cli.group.commands import groups
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 app.add_typer(topics, name="topic")
 app.add_typer(lakes, name="lake")
+app.add_typer(cuts, name="cut")
 app.add_typer(groups, name="group")
 app.add_typer(transactions, name="transaction")
 app.add_typer(producers, name="producer")

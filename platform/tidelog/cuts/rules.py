@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tidelog.cuts.model import Cut, CutTable, InvalidCutNameError, Place, cut_exists, no_such_cut
+from tidelog.cuts.model import Cut, CutLostError, CutTable, InvalidCutNameError, Place, cut_exists, no_such_cut
 from tidelog.cuts.rows import CutsFold, cut_row, gone_row
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Action, Entry, Metadata, Txn
@@ -164,6 +164,21 @@ def positions_within(
             if topic_id in ("", table.topic_id):
                 positions.setdefault(group, {})[topic, partition] = min(offset, table.ranges[partition][1])
     return positions
+
+
+def ends_of(cut: Cut, topic: str, topic_id: str) -> dict[int, int]:
+    """{partition: end} of a topic in a cut. Raises `CutLostError` where the cut does not know the topic of that id."""
+    table = cut.topics.get(topic)
+    if table is None:
+        raise CutLostError(
+            f"Cut {cut.name!r} has no topic '{topic}': it was made later. 'tidelog cut describe' shows what it has."
+        )
+    if table.topic_id != topic_id:
+        raise CutLostError(
+            f"Topic '{topic}' was deleted and created again since cut {cut.name!r}, so that its offsets mean other"
+            " records by now. Name offsets or times instead."
+        )
+    return table.ends
 
 
 # --- the table of cuts -------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ from tidelog.log.lake import Lake
 from tidelog.log.rows.row_log import RowLog
 from tidelog.log.rules import names
 from tidelog.log.upkeep.holds import Holder, keep_version, read_holds
+from tidelog.log.upkeep.replaced_files import read_kept
+from tidelog.log.upkeep.topic_files import list_files
 from tidelog.transactions.model import Transactional, TransactionKey, Verdict
 from tidelog.transactions.roll_forward import roll_forward
 from tidelog.transactions.rows import TransactionsFold
@@ -313,3 +315,21 @@ def _head(lake: Lake, folder: str) -> int:
     listing = lake.storage.list_after(f"{folder}/{layout.LOG_FOLDER}")
     versions = (v for o in listing if (v := layout.version_of(o.path)) is not None)
     return max(versions, default=newest_floor(lake.storage, folder))
+
+
+def held_bytes(lake: Lake, cut: Cut) -> dict[str, int]:
+    """{table: bytes} of files that left their tables after a kept cut, and stay for it: what it costs.
+
+    Tables without any are not in it. Raises `StorageError`, `CorruptLogError`.
+    """
+    held = {}
+    for folder, table in cut.tables.items():
+        head = _head(lake, folder)
+        if head <= table.version:
+            continue
+        removed = read_kept(lake.storage, folder, newest_floor(lake.storage, folder), head).removed
+        files = list_files(lake.storage, folder).data
+        size = sum(files[path].size for path, version in removed.items() if version > table.version and path in files)
+        if size:
+            held[folder] = size
+    return held

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from tidelog.cuts.model import Cut
 from tidelog.groups.model import TopicPartition
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.groups.store.offset_checks import no_topic_of_an_offset
@@ -14,16 +15,20 @@ from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import require_partition
 
 # What an offset is reset to.
-ResetTo = Literal["earliest", "latest", "current", "offset", "shift", "time", "file"]
+ResetTo = Literal["earliest", "latest", "current", "offset", "shift", "time", "file", "cut"]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A reset. `value`: an offset, a number of offsets, or ms since the epoch; `offsets`: by place, of a file."""
+    """A reset. `value`: an offset, a number of offsets, or ms since the epoch.
+
+    `offsets`: by place, of a file, or of the group in a cut; `ends`: of all partitions of the cut, by place.
+    """
 
     target: ResetTo
     value: int = 0
     offsets: Mapping[TopicPartition, int] | None = None
+    ends: Mapping[TopicPartition, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,32 @@ def _reset(scenario: Scenario, place: TopicPartition, standing: Standing) -> Res
             return _within(standing.committed + scenario.value, standing)
         case "file":
             return _within((scenario.offsets or {})[place], standing)
+        case "cut":
+            return _reset_to_cut(scenario, place, standing)
     return _within(scenario.value, standing)
+
+
+def _reset_to_cut(scenario: Scenario, place: TopicPartition, standing: Standing) -> Reset:
+    position, end = (scenario.offsets or {}).get(place), (scenario.ends or {}).get(place)
+    if position is not None:
+        return _within(position, standing)
+    if end is not None:
+        reset = _within(end, standing)
+        return Reset(reset.offset, reset.note or "has no offset of the group in the cut, so it goes to the cut's end")
+    return Reset(standing.start, "was not there at the cut, so it goes to the beginning")
+
+
+def reset_to_cut(lake: Lake, cut: Cut, group_id: str) -> Scenario:
+    """A reset to where a group was in a cut. What the cut says of topics that were created again since counts not."""
+    topics = {topic for topic, table in cut.topics.items() if _has(lake, topic, table.topic_id)}
+    places = cut.positions.get(group_id, {})
+    ends = {(topic, p): end for topic in topics for p, end in cut.topics[topic].ends.items()}
+    return Scenario("cut", offsets={place: at for place, at in places.items() if place[0] in topics}, ends=ends)
+
+
+def _has(lake: Lake, topic: str, topic_id: str) -> bool:
+    state = lake.peek(topic)
+    return state is not None and state.topic_id == topic_id
 
 
 def _within(offset: int, standing: Standing) -> Reset:
@@ -97,9 +127,10 @@ def standings(
     """
     committed = log.offsets(group_id)
     if scope is None:
-        named = scenario.offsets if scenario.offsets is not None else committed
+        of_file = scenario.offsets if scenario.target == "file" else None
+        named = {*(scenario.offsets or {}), *({} if of_file is not None else committed)}
         scope = {topic: frozenset(p for t, p in named if t == topic) for topic in sorted({t for t, _ in named})}
-        if scenario.offsets is None:
+        if of_file is None:
             scope = dict.fromkeys(scope)
     by_partition: dict[TopicPartition, Standing] = {}
     for topic, numbers in scope.items():
@@ -113,7 +144,7 @@ def standings(
             lake.offsets_for_times(topic, dict.fromkeys(wanted, scenario.value)) if scenario.target == "time" else {}
         )
         for p in wanted:
-            if scenario.offsets is not None and (topic, p) not in scenario.offsets:
+            if scenario.target == "file" and (topic, p) not in (scenario.offsets or {}):
                 continue
             known = committed.get((topic, p))
             by_partition[topic, p] = Standing(

@@ -14,6 +14,7 @@ from tidelog.broker.records.reader import READER
 from tidelog.cli.main import app
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.operations.cuts import create_cut
 from tidelog.schema_registry import Schema, SchemaRegistryClient
 from tidelog.transactions.transaction_log import TransactionLog
 
@@ -44,6 +45,10 @@ COMMANDS = [
     ["group", "alter", "billing", "--config", "consumer.session.timeout.ms=50000"],
     ["group", "delete", "billing"],
     ["group", "delete-offsets", "billing", "--topic", "orders"],
+    ["cut", "create", "saturday"],
+    ["cut", "list"],
+    ["cut", "describe", "friday"],
+    ["cut", "delete", "friday"],
     ["transaction", "list"],
     ["transaction", "describe", "copier"],
     ["transaction", "abort", "copier"],
@@ -77,7 +82,7 @@ COMMANDS = [
 # The commands that have commands.
 FAMILIES = (
     "topic", "lake", "group", "transaction", "producer", "perf", "broker", "user", "acl", "quota", "tenant", "registry",
-    "schema", "connect",
+    "schema", "connect", "cut",
 )  # fmt: skip
 # Commands that begin a lake, and what has each fail all the same.
 MAKES_A_LAKE = {
@@ -102,6 +107,7 @@ def filled(address):
         opened.create_topic("orders")
         LoggedPositions(GroupLog(opened)).publish("billing", {"orders": {0: 0}})
         TransactionLog(opened).init("copier", 60_000)
+        create_cut(opened, "friday")
         access = AccessLog(opened)
         access.upsert_scram("alice", credential(ScramMechanism.SHA_512, "secret", b"salt" * 4))
         access.create_tenant(Tenant("sales", "sales.", ("sales",)))

@@ -43,6 +43,13 @@ class ConsumeOptions:
             " (-10), or s@MS, a time in ms since the epoch. e@MS is a time to stop at; give -o twice for both.",
         ),
     ] = None
+    from_cut: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Start where a cut ends ('tidelog cut list'): what came after it."),
+    ] = None
+    to_cut: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Stop where a cut ends: what it holds, as the topic has it now.")
+    ] = None
     group: Annotated[
         str | None,
         typer.Option(
@@ -115,10 +122,12 @@ def consume(call: Session, asked: ConsumeOptions, where: RegistryOptions) -> Non
         span = parse_span(asked.offset or ())
     except ValueError as e:
         raise typer.BadParameter(f"{e}.", param_hint="-o") from None
+    _check_cuts(asked, span)
     text = _template(asked)
     # Arrow and the log: heavy, and not needed for --help.
     from tidelog.cli.consume.follow import Following
     from tidelog.cli.consume.output import JSON, Printer, bytes_to_stdout, decoded_style, text_style
+    from tidelog.cuts.cut_log import CutLog
 
     try:
         style = JSON if as_json else text_style(text, nulls=asked.nulls)
@@ -131,8 +140,16 @@ def consume(call: Session, asked: ConsumeOptions, where: RegistryOptions) -> Non
             client = stack.enter_context(opened_client(where, opened))
             style = decoded_style(style, asked.value_as, client)
         if asked.group is None:
+            cuts = CutLog(opened)
             work = Following(
-                opened, asked.topic, span, only=asked.partition or (), to_end=asked.to_end, headers=style.headers
+                opened,
+                asked.topic,
+                span,
+                only=asked.partition or (),
+                to_end=asked.to_end,
+                headers=style.headers,
+                from_cut=None if asked.from_cut is None else cuts.get(asked.from_cut),
+                to_cut=None if asked.to_cut is None else cuts.get(asked.to_cut),
             )
             printer = Printer(asked.topic, style, out, asked.count, quiet=asked.quiet)
             _serve(asked, opened, printer, stack)
@@ -174,6 +191,19 @@ def _reset(span: Span, partitions: list[int] | None) -> str:
             " where there are none, or set offsets with 'tidelog group reset-offsets'."
         )
     return _RESETS[span.start]
+
+
+def _check_cuts(asked: ConsumeOptions, span: Span) -> None:
+    given = [name for name, cut in (("--from-cut", asked.from_cut), ("--to-cut", asked.to_cut)) if cut is not None]
+    if given and asked.group is not None:
+        raise UsageProblemError(
+            f"{given[0]} says what to read, and with --group the group's offsets do: leave out one of them; 'tidelog"
+            " group reset-offsets GROUP --to-cut NAME' sets the group back to a cut."
+        )
+    if asked.from_cut is not None and (asked.offset and span.start != "beginning"):
+        raise UsageProblemError("--from-cut and -o both say where to start: give one of them.")
+    if asked.to_cut is not None and span.stop_ms is not None:
+        raise UsageProblemError("--to-cut and -o e@MS both say where to stop: give one of them.")
 
 
 def _check_style(asked: ConsumeOptions, as_json: bool) -> None:

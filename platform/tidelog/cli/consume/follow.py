@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidelog.cli.consume.offsets import Span, starting_offset
+from tidelog.cuts.model import Cut
+from tidelog.cuts.rules import ends_of
 from tidelog.log.base.backoff import Backoff
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import require_partition
@@ -67,7 +69,8 @@ class _Reading:
 class Following:
     """One run of `consume`. `only`: these partitions; none means all, also those that are added later.
 
-    `to_end`: stop at the end offsets as of the start.
+    `to_end`: stop at the end offsets as of the start. `from_cut`: start where that cut ends; `to_cut`: stop there.
+    Raises `CutLostError` for a cut that does not know the topic.
     """
 
     def __init__(
@@ -79,6 +82,8 @@ class Following:
         only: Sequence[int] = (),
         to_end: bool = False,
         headers: bool = False,
+        from_cut: Cut | None = None,
+        to_cut: Cut | None = None,
     ) -> None:
         self._lake = lake
         self._topic: Topic = lake.topic(name)
@@ -92,13 +97,20 @@ class Following:
         offsets = {p: (state.start(p), state.end(p)) for p in self._only or range(state.partitions)}
         wanted = dict.fromkeys(offsets, span.value) if span.start == "time" else {}
         times = self._topic.offsets_for_times(wanted) if wanted else {}
-        self._cursors = [
-            _Cursor(p, starting_offset(span, start, end, times.get(p)), end if to_end else None)
-            for p, (start, end) in offsets.items()
-        ]
+        first = {} if from_cut is None else ends_of(from_cut, name, self._topic.id)
+        last = {p: end for p, (_, end) in offsets.items()} if to_end else {}
+        if to_cut is not None:
+            ends = ends_of(to_cut, name, self._topic.id)
+            last = {p: min(ends.get(p, 0), last.get(p, end)) for p, (_, end) in offsets.items()}
+        self._cursors = []
+        for p, (start, end) in offsets.items():
+            begin = starting_offset(span, start, end, times.get(p))
+            if from_cut is not None:
+                begin = max(start, min(first.get(p, start), end))
+            self._cursors.append(_Cursor(p, begin, last.get(p)))
         for cursor in self._cursors:
             self._plan(state, cursor)
-        self._may_grow = not self._only and not to_end
+        self._may_grow = not self._only and not to_end and to_cut is None
 
     def events(self) -> Iterator[Event]:
         """Batches of records, partitions that are read to their end, and pauses; without end unless one was asked.

@@ -165,15 +165,18 @@ def reset_offsets(
     if export and call.as_json:
         raise UsageProblemError("--export prints CSV, but JSON is asked for: leave out one of them.")
     scope = options.scope_of(topic, all_topics)
-    if scope is None and not all_topics and target.from_file is None:
+    if scope is None and not all_topics and target.from_file is None and target.to_cut is None:
         raise UsageProblemError("Say which offsets to reset: with --topic, or with --all-topics.")
     from tidelog.cli.group import views as group_views
+    from tidelog.cuts.cut_log import CutLog
     from tidelog.groups.model import CommittedOffset
     from tidelog.operations.groups import set_offsets
-    from tidelog.operations.offset_resets import plan_reset, standings
+    from tidelog.operations.offset_resets import plan_reset, reset_to_cut, standings
 
     with _open(call) as (opened, log):
-        scenario = target.scenario(name, opened.clock.now_ms())
+        scenario = target.scenario(
+            name, opened.clock.now_ms(), lambda cut: reset_to_cut(opened, CutLog(opened).get(cut), name)
+        )
         partitions = standings(opened, log, name, scope, scenario)
         if not partitions:
             raise UsageProblemError(f"Group '{name}' has no committed offsets there. Name topics with --topic.")

@@ -81,8 +81,12 @@ class ResetTarget:
         typer.Option(metavar="FILE", help="To the offsets of lines 'topic,partition,offset', as --export writes them."),
     ] = None
 
-    def scenario(self, group: str, now_ms: int) -> "Scenario":
-        """The one reset that is asked for. Raises `UsageProblemError`, `typer.BadParameter`."""
+    to_cut: Annotated[
+        str | None, typer.Option(metavar="NAME", help="To where the group was in a cut ('tidelog cut list').")
+    ] = None
+
+    def scenario(self, group: str, now_ms: int, in_cut: "Callable[[str], Scenario] | None" = None) -> "Scenario":
+        """The one reset that is asked for; `in_cut` finds a cut. Raises `UsageProblemError`, `typer.BadParameter`."""
         from tidelog.operations.offset_resets import Scenario
 
         makers: dict[str, Callable[[Any], Scenario]] = {
@@ -96,6 +100,7 @@ class ResetTarget:
             "from_file": lambda path: Scenario(
                 "file", offsets=parse_offsets_file(path.read_text(encoding="utf-8"), group)
             ),
+            "to_cut": in_cut or (lambda _: Scenario("cut")),
         }
         options = {name: "--" + name.replace("_", "-") for name in makers}
         given = {name: value for name in makers if (value := getattr(self, name)) is not None and value is not False}
