@@ -119,6 +119,12 @@ class AccessLog:
         """Change limits, None takes one away; all limits of each entity afterwards. Raises `InvalidConfigError`."""
         return self._decide(partial(decisions.decide_alter_quotas, changes=changes))
 
+    def alter_client_metrics(
+        self, name: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+    ) -> Mapping[str, str]:
+        """Change a subscription of clients' metrics, as `decisions.decide_client_metrics`."""
+        return self._decide(partial(decisions.decide_client_metrics, name=name, change=change))
+
     def create_tenant(self, tenant: Tenant) -> Tenant:
         """Create a tenant with its ACLs and quotas. Raises as `tenant_rules.decide_create_tenant`."""
         return self._decide(partial(tenant_rules.decide_create_tenant, tenant=tenant))

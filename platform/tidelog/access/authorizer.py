@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidelog.access.model import (
-    ANY_HOST,
     ANY_NAME,
     EVERYONE,
     IMPLIED_BY,
@@ -19,6 +18,7 @@ from tidelog.access.model import (
     AclPattern,
     AclPermission,
     AclResource,
+    is_from,
 )
 
 
@@ -145,7 +145,7 @@ class Authorizer:
 
 
 def _concerns(acl: Acl, subject: Sender) -> bool:
-    return acl.principal in (subject.principal, EVERYONE) and acl.host in (subject.host, ANY_HOST)
+    return acl.principal in (subject.principal, EVERYONE) and is_from(subject.host, acl.host)
 
 
 def _covers(allowed: AclOperation, operation: AclOperation) -> bool:

@@ -3,14 +3,14 @@
 A decision that changes nothing gives no rows, and no entry is written.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tidelog.access import quotas
 from tidelog.access.credentials import ScramCredential, ScramMechanism, require_iterations
-from tidelog.access.model import Acl, AclFilter, seen_address
+from tidelog.access.model import Acl, AclFilter, seen_address, seen_host
 from tidelog.access.quotas import Entity, Quota
-from tidelog.access.rows import acl_row, quota_row, removed, scram_row, secret_row
+from tidelog.access.rows import acl_row, client_metrics_row, quota_row, removed, scram_row, secret_row
 from tidelog.access.rules import require_user, require_valid
 from tidelog.access.state import AccessState, UnknownCredentialError
 from tidelog.log.rows.rules import RowOutcome
@@ -22,7 +22,7 @@ def decide_add_acls(state: AccessState, acls: Iterable[Acl]) -> RowOutcome[list[
 
     Hosts are kept as brokers see addresses: a denial in another spelling would never hold.
     """
-    wanted = {replace(acl, host=seen_address(acl.host)) for acl in acls}
+    wanted = {replace(acl, host=seen_host(acl.host)) for acl in acls}
     for acl in wanted:
         require_valid(acl)
     new = sorted(wanted - state.acls)
@@ -120,3 +120,15 @@ def changed_limits(state: AccessState, entity: Entity, changes: Mapping[Quota, f
 def limit_rows(state: AccessState, entity: Entity, limits: Mapping[Quota, float]) -> list[Row]:
     """The row that gives an entity these limits; none where it has them."""
     return [quota_row(entity, limits)] if limits != state.quotas.get(entity, {}) else []
+
+
+def decide_client_metrics(
+    state: AccessState, name: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+) -> RowOutcome[Mapping[str, str]]:
+    """Change a subscription of clients' metrics; the response: all of its keys afterwards, none once it is gone.
+
+    `change`: what makes its keys of those before; raises what it raises.
+    """
+    before = state.client_metrics.get(name, {})
+    after = dict(change(before))
+    return RowOutcome([client_metrics_row(name, after)] if after != before else (), after)

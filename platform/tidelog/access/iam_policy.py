@@ -20,6 +20,7 @@ from tidelog.access.model import (
     AclPattern,
     AclPermission,
     AclResource,
+    covers_host,
 )
 from tidelog.access.quotas import DEFAULT
 from tidelog.access.state import AccessState
@@ -185,7 +186,7 @@ class _Policy:
         """Whether something that a denial of Write is about could be read because of an allowed Write only."""
         reads = (AclOperation.READ, AclOperation.ALL)
         return any(a.operation is AclOperation.WRITE and _overlap(a, denial) for a in self._allowed) and not any(
-            a.operation in reads and a.host in (ANY_HOST, denial.host) and _covers(a, denial) for a in self._allowed
+            a.operation in reads and covers_host(a.host, denial.host) and _covers(a, denial) for a in self._allowed
         )
 
     def _group(self, acl: Acl) -> None:

@@ -4,9 +4,11 @@ Codes are those of Kafka's protocol (`AclOperation`, `ResourceType`, `PatternTyp
 """
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 # The name that stands for every resource of a type, the principal and the host that stand for all.
 ANY_NAME: Final = "*"
@@ -112,6 +114,14 @@ OPERATIONS_OF: Final = {
 }
 
 
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+# The longest host, and the length of a prefix as it is written: no sign, no zeros before it, no mask with dots.
+_LONGEST_HOST: Final = 64
+_LENGTH: Final = re.compile("0|[1-9][0-9]{0,2}")
+# IPv6 addresses that are IPv4's: the length of their prefix before those.
+_MAPPED_BITS: Final = 96
+
+
 def seen_address(text: str) -> str:
     """An address as a broker sees its clients', whatever its spelling: 0:0:0:0:0:0:0:1 is ::1. Other texts stay."""
     try:
@@ -122,12 +132,88 @@ def seen_address(text: str) -> str:
     return str(mapped or address)
 
 
+def is_network(host: str) -> bool:
+    """Whether an ACL's host is meant as a network (KIP-1276): it has a slash."""
+    return "/" in host
+
+
+def network_of(host: str) -> Network:
+    """The network that a host in CIDR's notation is, as `10.0.0.0/8`. Raises `ValueError`, with what is wrong.
+
+    Bits of the address behind the prefix count for nothing. A network of IPv6 that has IPv4's addresses in it
+    (::ffff:10.0.0.0/104) is that of IPv4, as clients are seen so.
+    """
+    address, _, length = host.partition("/")
+    if len(host) > _LONGEST_HOST or not _LENGTH.fullmatch(length) or "%" in address:
+        raise ValueError(
+            f"{host[:_LONGEST_HOST]!r} is no network: write ADDRESS/LENGTH, as 10.0.0.0/8 or 2001:db8::/32"
+        )
+    network = ipaddress.ip_network(host, strict=False)
+    if isinstance(network, ipaddress.IPv6Network) and network.prefixlen >= _MAPPED_BITS:
+        mapped = network.network_address.ipv4_mapped
+        if mapped is not None:
+            return ipaddress.ip_network((mapped, network.prefixlen - _MAPPED_BITS))
+    return network
+
+
+def seen_host(host: str) -> str:
+    """A host of an ACL in the one spelling that it is kept in: an address or a network. Other texts stay."""
+    if not is_network(host):
+        return seen_address(host)
+    try:
+        return str(network_of(host))
+    except ValueError:
+        return host
+
+
+def is_from(client: str, host: str) -> bool:
+    """Whether a client's address, as `seen_address` spells it, is one that an ACL's host means."""
+    if host in (client, ANY_HOST):
+        return True
+    if not is_network(host):
+        return False
+    network, address = _network(host), _address(client)
+    return network is not None and address is not None and address in network
+
+
+def covers_host(outer: str, inner: str) -> bool:
+    """Whether a host of an ACL means every address that another one does."""
+    if outer in (inner, ANY_HOST):
+        return True
+    if inner == ANY_HOST or not is_network(outer):
+        return False
+    around, within = _network(outer), _network(inner if is_network(inner) else f"{inner}/{_bits(inner)}")
+    if around is None or within is None or around.version != within.version:
+        return False
+    return around.prefixlen <= within.prefixlen and within.network_address in around
+
+
+def _bits(address: str) -> int:
+    return 128 if ":" in address else 32
+
+
+@lru_cache(4096)
+def _network(host: str) -> Network | None:
+    try:
+        return network_of(host)
+    except ValueError:
+        return None
+
+
+@lru_cache(4096)
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Acl:
     """One entry: whether a principal may do an operation, from a host, to resources of a type by a pattern.
 
-    `principal`: "User:alice", or `EVERYONE`; `host`: an address, or `ANY_HOST`; `name`: a name, the beginning of names
-    (PREFIXED), or `ANY_NAME` (LITERAL).
+    `principal`: "User:alice", or `EVERYONE`; `host`: an address, a network (KIP-1276), or `ANY_HOST`; `name`: a
+    name, the beginning of names (PREFIXED), or `ANY_NAME` (LITERAL).
     """
 
     resource: AclResource
@@ -170,7 +256,7 @@ class AclFilter:
             self.resource in (AclResource.ANY, acl.resource)
             and self._names(acl)
             and self.principal in (None, acl.principal)
-            and (self.host is None or seen_address(self.host) == acl.host)
+            and (self.host is None or seen_host(self.host) == acl.host)
             and self.operation in (AclOperation.ANY, acl.operation)
             and self.permission in (AclPermission.ANY, acl.permission)
         )

@@ -6,13 +6,14 @@ from typing import Any, Final, Self
 import pyarrow as pa
 
 from tidelog.access.credentials import ScramCredential, ScramMechanism
-from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, AclResource, acl_fields
+from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, AclResource, acl_fields, is_network
 from tidelog.access.quotas import Entity, Quota
 from tidelog.access.state import AccessState, Tenant
 from tidelog.log.rows.schema import Row, RowSchema, list_of
 from tidelog.log.rows.state import RowKind
 
 ACL, SCRAM, QUOTA, TENANT, SECRET = "acl", "scram", "quota", "tenant", "secret"
+CLIENT_METRICS: Final = "client_metrics"
 
 SCHEMA = RowSchema(
     {
@@ -20,7 +21,7 @@ SCHEMA = RowSchema(
         # acl
         "resource": pa.string(),
         "pattern": pa.string(),
-        "name": pa.string(),  # and of a tenant
+        "name": pa.string(),  # and of a tenant, and of a subscription of clients' metrics
         "principal": pa.string(),
         "host": pa.string(),
         "operation": pa.string(),
@@ -42,7 +43,15 @@ SCHEMA = RowSchema(
         # secret
         "secret": pa.binary(),
         "deleted": pa.bool_(),
-    }
+    },
+    growth=(
+        {
+            # client_metrics: what is set of its keys
+            "keys": list_of(name=pa.string(), value=pa.string()),
+            # acl: true where the host is a network, which programs before this version take for an address
+            "network": pa.bool_(),
+        },
+    ),
 )
 
 # {kind: the columns that name what a row is about}
@@ -52,6 +61,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     QUOTA: ("user", "client_id", "ip"),
     TENANT: ("name",),
     SECRET: (),
+    CLIENT_METRICS: ("name",),
 }
 
 
@@ -70,6 +80,7 @@ class AccessFold:
         """Apply rows, in log order."""
         acls, scram = set(self.state.acls), dict(self.state.scram)
         quotas, tenants, secret = dict(self.state.quotas), dict(self.state.tenants), self.state.secret
+        client_metrics = self.state.client_metrics
 
         def of_acl(row: Row, *, there: bool) -> None:
             (acls.add if there else acls.discard)(_acl(row))
@@ -88,16 +99,23 @@ class AccessFold:
             nonlocal secret
             secret = row["secret"] if there else b""
 
+        def of_client_metrics(row: Row, *, there: bool) -> None:
+            nonlocal client_metrics  # as it was, unless it changes: brokers look whether it is another one
+            client_metrics = {name: keys for name, keys in client_metrics.items() if name != row["name"]}
+            if there:
+                client_metrics[row["name"]] = {one["name"]: one["value"] for one in row["keys"]}
+
         takes: dict[str, Callable[..., None]] = {
             ACL: of_acl,
             SCRAM: of_scram,
             QUOTA: of_quota,
             TENANT: of_tenant,
             SECRET: of_secret,
+            CLIENT_METRICS: of_client_metrics,
         }
         for row in rows:
             takes[row["kind"]](row, there=not row.get("deleted"))
-        self.state = AccessState(frozenset(acls), scram, quotas, tenants, secret)
+        self.state = AccessState(frozenset(acls), scram, quotas, tenants, secret, client_metrics)
 
     def fork(self) -> Self:
         """One that goes its own way from here."""
@@ -125,7 +143,8 @@ def removed(row: Row) -> Row:
 
 def acl_row(acl: Acl) -> Row:
     """The row of an ACL. All of it is its key."""
-    return {"kind": ACL, **acl_fields(acl)}
+    row = {"kind": ACL, **acl_fields(acl)}
+    return {**row, "network": True} if is_network(acl.host) else row
 
 
 def scram_row(user: str, credential: ScramCredential) -> Row:
@@ -154,6 +173,13 @@ def tenant_row(tenant: Tenant) -> Row:
     users = [{"name": name} for name in tenant.users]
     limits = _limit_rows(tenant.limits)
     return {"kind": TENANT, "name": tenant.name, "prefix": tenant.prefix, "users": users, "limits": limits}
+
+
+def client_metrics_row(name: str, keys: Mapping[str, str]) -> Row:
+    """The row of a subscription of clients' metrics; without any key, the one that takes it away."""
+    if not keys:
+        return {"kind": CLIENT_METRICS, "name": name, "deleted": True}
+    return {"kind": CLIENT_METRICS, "name": name, "keys": [{"name": k, "value": v} for k, v in sorted(keys.items())]}
 
 
 def secret_row(secret: bytes) -> Row:

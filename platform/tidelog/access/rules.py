@@ -10,6 +10,8 @@ from tidelog.access.model import (
     AclPattern,
     AclPermission,
     AclResource,
+    is_network,
+    network_of,
 )
 from tidelog.access.quotas import DEFAULT
 from tidelog.access.state import UnacceptableCredentialError
@@ -66,5 +68,10 @@ def _problem(acl: Acl) -> str:
     if not (kind and colon and name):
         return f"{acl.principal!r} is no principal: write User:NAME, or User:* for everyone."
     if not acl.host:
-        return "An ACL names a host: an address, or * for all."
+        return "An ACL names a host: an address, a network, or * for all."
+    if is_network(acl.host):
+        try:
+            network_of(acl.host)
+        except ValueError as e:
+            return f"An ACL's host is wrong: {e}."
     return ""

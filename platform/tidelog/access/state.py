@@ -1,4 +1,4 @@
-"""All that is known of principals, as of one entry of the log: ACLs, credentials, quotas, tenants."""
+"""All that brokers know of principals and clients, as of one entry of the log: ACLs, credentials, quotas, tenants."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,7 +49,8 @@ class AccessState:
     """The newest of everything. Immutable.
 
     `scram`: {(user, mechanism): credential}, users without "User:". `secret`: what credentials of unknown users are
-    made of; b"" before there is one.
+    made of; b"" before there is one. `client_metrics`: {name: {key: text}} of the subscriptions by which clients push
+    their metrics.
     """
 
     acls: frozenset[Acl] = frozenset()
@@ -57,6 +58,8 @@ class AccessState:
     quotas: Mapping[Entity, Mapping[Quota, float]] = field(default_factory=dict)
     tenants: Mapping[str, Tenant] = field(default_factory=dict)
     secret: bytes = field(default=b"", repr=False)
+    client_metrics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.acls) + len(self.scram) + len(self.quotas) + len(self.tenants) + bool(self.secret)
+        kept = (self.acls, self.scram, self.quotas, self.tenants, self.client_metrics)
+        return sum(map(len, kept)) + bool(self.secret)

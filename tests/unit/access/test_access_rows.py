@@ -11,6 +11,7 @@ from tidelog.access.rows import (
     SCHEMA,
     AccessFold,
     acl_row,
+    client_metrics_row,
     key,
     quota_row,
     removed,
@@ -32,7 +33,7 @@ ROWS = st.one_of(
             st.sampled_from([AclPattern.LITERAL, AclPattern.PREFIXED]),
             NAMES,
             NAMES,
-            NAMES,
+            NAMES | st.just("10.0.0.0/8"),
             st.sampled_from([o for o in AclOperation if o > 1]),
             st.sampled_from([AclPermission.ALLOW, AclPermission.DENY]),
         ),
@@ -58,6 +59,7 @@ ROWS = st.one_of(
         ),
     ),
     st.builds(secret_row, KEYS),
+    st.builds(client_metrics_row, NAMES, st.dictionaries(NAMES, NAMES, max_size=2)),
 )
 CHANGES = st.lists(st.tuples(ROWS, st.booleans()), max_size=12)
 

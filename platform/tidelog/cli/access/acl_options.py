@@ -27,7 +27,11 @@ class AclOptions:
         Texts, typer.Option(metavar="NAME", help="A principal: User:alice, or alice; * is everyone. Repeatable.")
     ] = None
     host: Annotated[
-        Texts, typer.Option(metavar="ADDRESS", help="An address that clients connect from; * is any. Repeatable.")
+        Texts,
+        typer.Option(
+            metavar="ADDRESS",
+            help="What clients connect from: an address, a network as 10.0.0.0/8; * is any. Repeatable.",
+        ),
     ] = None
     operation: Annotated[
         Texts,
@@ -110,7 +114,7 @@ class AclOptions:
         return [principal_of(text) for text in self.principal or ()]
 
     def _hosts(self) -> list[str]:
-        return [host_of(text) for text in self.host or ()]
+        return [network_or_host(text) for text in self.host or ()]
 
     def _operations(self) -> "list[AclOperation]":
         return [operation_of(text) for text in self.operation or ()]
@@ -163,6 +167,18 @@ def host_of(text: str) -> str:
         raise UsageProblemError(
             f"{text!r} is no address: a broker sees addresses, not names. Write an IPv4 or IPv6 address, or * for any."
         ) from None
+
+
+def network_or_host(text: str) -> str:
+    """As `host_of`; and a network in CIDR's notation. Raises `UsageProblemError`."""
+    from tidelog.access.model import is_network, network_of
+
+    if not is_network(text):
+        return host_of(text)
+    try:
+        return str(network_of(text))
+    except ValueError as e:
+        raise UsageProblemError(f"An ACL's host is wrong: {e}.") from None
 
 
 def operation_of(text: str) -> "AclOperation":

@@ -27,6 +27,8 @@ CLUSTER_TABLE = "__cluster"
 CUTS_TABLE = "__cuts"
 # What principals may do, and how much.
 ACCESS_TABLE = "__access"
+# A topic that brokers make: what clients measure of themselves.
+CLIENT_METRICS_TOPIC = "__client_metrics"
 # The topic in which a registry keeps its schemas, unless another one is configured.
 SCHEMAS_TOPIC = "_schemas"
 # Of a lake that follows another one: what its mirror keeps there.
