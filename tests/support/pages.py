@@ -42,6 +42,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
         "docs/metrics.md",
         "pip install 'tidelog[broker,otel]'",
     ): "installs, and runs until it is stopped; test_otlp.py runs it",
+    ("docs/metrics.md", "kafka-client-metrics.sh"): "Kafka's script; test_broker_client_metrics.py runs its class",
     ("docs/console.md", "tidelog --lake /tmp/lake console"): "runs until it is stopped; its own tests run it",
     (
         "docs/access.md",

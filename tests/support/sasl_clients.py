@@ -19,6 +19,7 @@ from tidelog.broker.access.throttling import Throttling
 from tidelog.broker.admin.api_versions import api_versions
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.calls import Call
+from tidelog.broker.base.client_software import ClientSoftware
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds, BrokerSettings, SaslSettings
 from tidelog.broker.sasl.handlers import new_logins
@@ -65,7 +66,10 @@ class LoginWorld:
         broker = BrokerSettings({LISTENER: listener}, sasl=self.settings)
         threads = LoginThreads(at_once)
         self.logins = Logins(self.settings, self.access, threads, self.clock, CountingIds(), self.meter)
-        handlers = {ApiKey.LIST_GROUPS: self._groups, ApiKey.API_VERSIONS: api_versions([ApiKey.API_VERSIONS])}
+        handlers = {
+            ApiKey.LIST_GROUPS: self._groups,
+            ApiKey.API_VERSIONS: api_versions([ApiKey.API_VERSIONS], ClientSoftware()),
+        }
         login = new_logins(broker, self.logins)
         throttling = Throttling(lambda: self.access.state.quotas, self.clock, broker.quotas)
         self.connections = Connections(handlers, self.clock, Bounds(**(bounds or {})), self.meter, throttling, login)

@@ -10,7 +10,6 @@ from tidelog.access.access_log import AccessLog
 from tidelog.access.audit import Audit
 from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.access.following import AccessFollower
-from tidelog.broker.access.audit_topic import AuditTopic
 from tidelog.broker.access.guard import guarded
 from tidelog.broker.access.handlers import handlers as access_handlers
 from tidelog.broker.access.throttling import Throttling, counted
@@ -25,6 +24,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.base.load import ProcessLoad, TopicShares, no_load
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import BrokerSettings
+from tidelog.broker.base.topic_lines import TopicLines
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.broker.cluster.cluster import Cluster
 from tidelog.broker.cluster.topic_leaders import OwnLoad
@@ -39,6 +39,7 @@ from tidelog.broker.server.connections import Connections
 from tidelog.broker.server.metrics import broker_metrics
 from tidelog.broker.server.secured_listeners import SecuredListeners
 from tidelog.broker.server.tls_listening import TlsServer
+from tidelog.broker.telemetry.handlers import handlers as telemetry_handlers
 from tidelog.broker.transactions.handlers import handlers as transaction_handlers
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.log.base.clock import Clock, process_processor_s
@@ -64,6 +65,7 @@ PARTS: Final[list[Callable[[Context], Handlers]]] = [
     transaction_handlers,
     access_handlers,
     sasl_handlers,
+    telemetry_handlers,
 ]
 
 
@@ -109,7 +111,7 @@ class Broker:
         cluster = self._cluster
         super_users = settings.access.super_users | {BROKER_PRINCIPAL}
         topic = settings.access.audit_topic or lake.config().audit_topic or None
-        self._audit_topic = None if topic is None else AuditTopic(topic, lake, self._topics, blocking)
+        self._audit_topic = None if topic is None else self._audit_lines(topic, lake, blocking)
         audit = Audit(lake.clock, None if self._audit_topic is None else self._audit_topic.add)
         access = BrokerAccess(super_users, audit, everyone=settings.everyone)
         access_log = AccessLog(lake)
@@ -129,12 +131,14 @@ class Broker:
             self.meter,
             load=load,
         )
+        software = self._context.software
+        self._context.at_disconnect.append(software.forget)
         self._servers: list[asyncio.Server | TlsServer] = []
         parts: dict[ApiKey, Handler] = {}
         for part in PARTS:
             parts |= part(self._context)
         offered = [*(key for key in parts if key in OFFERED), ApiKey.API_VERSIONS]
-        self.handlers: Handlers = guarded(self._context, parts | {ApiKey.API_VERSIONS: api_versions(offered)})
+        self.handlers: Handlers = guarded(self._context, parts | {ApiKey.API_VERSIONS: api_versions(offered, software)})
         throttling = Throttling(lambda: access.state.quotas, self.clock, settings.quotas)
         logins = Logins(settings.sasl, access, self._login_threads, self.clock, lake.ids, self.meter)
         login = new_logins(settings, logins)
@@ -171,6 +175,11 @@ class Broker:
         """Have requests become traces; those of one batch go the way of all others from now on, which has stages."""
         self.meter.tracing = tracing
         self.connections.single = None
+
+    def _audit_lines(self, topic: str, lake: Lake, blocking: Blocking) -> TopicLines:
+        appender = lake.appender(topic, retries=0)
+        elsewhere = "The audit is in the log only"
+        return TopicLines(appender, self._topics, blocking, what="the audit", elsewhere=elsewhere)
 
     async def _look_at_access(self) -> None:
         await self._context.blocking(self._access.look_now)

@@ -28,6 +28,9 @@ RULES: Final[Mapping[ApiKey, Rule]] = {
     ApiKey.API_VERSIONS: for_all,
     ApiKey.SASL_HANDSHAKE: for_all,
     ApiKey.SASL_AUTHENTICATE: for_all,
+    # what every client may say of itself; where it goes, subscriptions say
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: for_all,
+    ApiKey.PUSH_TELEMETRY: for_all,
     # topics and records
     ApiKey.PRODUCE: in_handler,  # Right.WRITE_RECORDS
     ApiKey.FETCH: in_handler,  # Right.READ_RECORDS

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from tidelog.broker.base.calls import Call, Encoded, Handler, Reply
+from tidelog.broker.base.client_software import ClientSoftware
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.broker.wire.errors import INVALID_REQUEST, UnsupportedVersionError
 from tidelog.broker.wire.messages import Answer, encode
@@ -21,8 +22,8 @@ _SOFTWARE_SINCE: Final = 3
 _OLDEST = 0
 
 
-def api_versions(offered: Iterable[ApiKey]) -> Handler:
-    """Answers which of the APIs are `offered`, in which versions.
+def api_versions(offered: Iterable[ApiKey], software: ClientSoftware) -> Handler:
+    """Answers which of the APIs are `offered`, in which versions; `software` remembers what the client runs.
 
     A version of this request that is not offered gets UNSUPPORTED_VERSION and the same list; software of no valid name
     gets INVALID_REQUEST and none. Each answer is encoded once: brokers ask each other over and over whether they
@@ -54,6 +55,8 @@ def api_versions(offered: Iterable[ApiKey]) -> Handler:
             return Encoded([encode(ApiKey.API_VERSIONS, _OLDEST, answer(UnsupportedVersionError.kafka_code))])
         if not _is_valid(call.version, call.body):
             return {"error_code": INVALID_REQUEST, "api_keys": []}
+        if call.version >= _SOFTWARE_SINCE:
+            software.heard(call.peer, call.body.client_software_name, call.body.client_software_version)
         if call.version not in encoded:
             encoded[call.version] = Encoded(
                 [encode(ApiKey.API_VERSIONS, call.version, answer(0, call.version))], {0: 1}

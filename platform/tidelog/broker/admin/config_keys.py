@@ -26,7 +26,7 @@ class ConfigType(IntEnum):
 
 
 # Kafka's numbers of sources. Source: `DescribeConfigsResponse.ConfigSource`.
-_SOURCES: Final = {"topic": 1, "lake": 3, "broker": 4, "default": 5, "group": 8}
+_SOURCES: Final = {"topic": 1, "lake": 3, "broker": 4, "default": 5, "client_metrics": 7, "group": 8}
 # Whose ACLs hold is for those with the store's credentials to say: else a principal that may change the cluster's
 # configuration could give itself every right.
 NOT_BY_BROKERS: Final = "access.root"

@@ -1,4 +1,4 @@
-"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: of topics, of the lake, of brokers, of groups.
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: of topics, of the lake, of brokers, of groups, of clients.
 
 The lake's configuration is that of all brokers: in Kafka's words the broker resource without a name, the cluster-wide
 default. A single broker has only what it was started with.
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from tidelog.broker.admin.client_metrics import ClientMetricsConfigs
 from tidelog.broker.admin.config_keys import NOT_BY_BROKERS, broker_keys, described_fields
 from tidelog.broker.admin.refusals import repeated, result
 from tidelog.broker.base.calls import Call, Reply
@@ -37,6 +38,7 @@ class ConfigHandlers:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._client_metrics = ClientMetricsConfigs(context)
         self._groups = GroupLog(context.lake)
 
     async def list_resources(self, call: Call) -> Reply:
@@ -61,7 +63,7 @@ class ConfigHandlers:
             return sorted(self._context.lake.topics())
         if kind in (BROKER, BROKER_LOGGER):
             return [str(node.id) for node in self._context.cluster().nodes]
-        return self._groups.configured() if kind == GROUP else ()
+        return self._groups.configured() if kind == GROUP else self._client_metrics.names()
 
     async def describe(self, call: Call) -> Reply:
         """DescribeConfigs."""
@@ -94,6 +96,8 @@ class ConfigHandlers:
                 return [key for key in keys if not key.is_default]
             self._require_this_broker(name)
             return sorted([*keys, *self._own_keys()], key=lambda key: key.name)
+        if kind == CLIENT_METRICS:
+            return self._client_metrics.describe(name)
         _require_group(kind, name)
         texts = await context.blocking(self._groups.config, name)
         return GroupConfig.parse(texts, inherited(context.settings.groups)).describe()
@@ -128,6 +132,9 @@ class ConfigHandlers:
                 return
             if self._is_of_one_broker(resource) and not values:
                 return
+            if resource.resource_type == CLIENT_METRICS:
+                self._client_metrics.replace(resource.resource_name, values, validate_only=call.body.validate_only)
+                return
             topic = self._topic(resource)
             if topic is None:
                 own = self._context.lake.config().overrides
@@ -143,6 +150,9 @@ class ConfigHandlers:
             changes = [_change(one.name, one.config_operation, one.value) for one in resource.configs]
             if resource.resource_type == GROUP:
                 self._configure(resource, _of_plain_keys(changes), call.body.validate_only)
+                return
+            if resource.resource_type == CLIENT_METRICS:
+                self._client_metrics.alter(resource.resource_name, changes, validate_only=call.body.validate_only)
                 return
             resets = all(change.operation is KeyOperation.DELETE for change in changes)
             nothing = resets and self._is_of_one_broker(resource)
@@ -167,6 +177,8 @@ class ConfigHandlers:
                 await self._context.blocking(change, resource)
                 if resource.resource_type == TOPIC:
                     await self._context.topics.look(resource.resource_name)
+                elif resource.resource_type == CLIENT_METRICS:
+                    await self._context.access.look_now()
                 outcome = result()
             except TidelogError as e:
                 outcome = result(e)
@@ -251,8 +263,8 @@ def _of_plain_keys(changes: Sequence[KeyChange]) -> dict[str, str | None]:
 def _require_group(kind: int, name: str) -> None:
     if kind != GROUP:
         raise InvalidRequestError(
-            f"Unexpected resource type {kind}: topics ({TOPIC}), brokers ({BROKER}) and groups ({GROUP}) have"
-            " configurations here."
+            f"Unexpected resource type {kind}: topics ({TOPIC}), brokers ({BROKER}), groups ({GROUP}) and"
+            f" subscriptions of clients' metrics ({CLIENT_METRICS}) have configurations here."
         )
     if not name:
         raise InvalidRequestError("Group name must not be empty.")

@@ -8,6 +8,7 @@ from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.calls import Peer
 from tidelog.broker.base.channels import BrokerChannels
+from tidelog.broker.base.client_software import ClientSoftware
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.load import no_load
 from tidelog.broker.base.meter import BrokerMeter
@@ -28,7 +29,7 @@ class Context:
     `channels`: requests to other brokers.
     `access`: what clients may do. `access_log`: where that is changed; `access.look_now()` after a change here.
     `meter`: what is counted. `load(now_s)`: the share of a core that this process takes, of late.
-    `at_disconnect`: what parts forget when a client's connection ends.
+    `software`: what clients run. `at_disconnect`: what parts forget when a client's connection ends.
     `at_close`: what parts do when the broker stops, before it waits for answers.
     """
 
@@ -44,6 +45,7 @@ class Context:
     access_log: AccessLog
     meter: BrokerMeter = field(default_factory=BrokerMeter)
     load: Callable[[float], float] = no_load
+    software: ClientSoftware = field(default_factory=ClientSoftware)
     at_disconnect: list[Callable[[Peer], None]] = field(default_factory=list)
     at_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 

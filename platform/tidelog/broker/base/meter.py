@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tidelog.broker.base.client_meter import ClientMeter
 from tidelog.server.telemetry.tracing import Tracing
 
 # Durations are kept in classes that grow by a sixth, from 10 us on: a quantile is off by less than that.
@@ -102,6 +103,8 @@ class BrokerMeter:
         self._topics: dict[str, TopicMeter] = {}
         # Where requests become traces; None: nowhere.
         self.tracing: Tracing | None = None
+        # The metrics that clients push.
+        self.clients = ClientMeter()
         self.connections_opened = 0
         self.connections_refused = 0
         self.connections_dropped = 0

@@ -110,6 +110,13 @@ class QuotaSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TelemetrySettings:
+    """What clients may push of their own metrics."""
+
+    max_bytes: int = held("telemetry.max.bytes")
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerSettings:
     """Settings of one broker.
 
@@ -141,6 +148,7 @@ class BrokerSettings:
     access: AccessSettings = field(default_factory=AccessSettings)
     sasl: SaslSettings = field(default_factory=SaslSettings)
     quotas: QuotaSettings = field(default_factory=QuotaSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 
     def value(self, key: str) -> Any:
         """What the field of a key has."""

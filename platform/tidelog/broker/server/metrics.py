@@ -176,6 +176,29 @@ _SERVER: Final[tuple[MetricRow[_Server], ...]] = (
         "The share of a core that a topic took of late, where several brokers serve.",
         lambda server: [({"topic": topic}, cores) for topic, cores in sorted(server.meter.topic_shares.items())],
     ),
+    gauge(
+        "tidelog_broker_client_metrics_instances",
+        "Clients that push their metrics, or were told not to.",
+        lambda server: server.meter.clients.instances,
+    ),
+    counter(
+        "tidelog_broker_client_metrics_pushes",
+        "Pushes of clients' metrics, by what became of them.",
+        lambda server: [({"error": error}, times) for error, times in sorted(server.meter.clients.pushes.items())],
+    ),
+    counter(
+        "tidelog_broker_client_metrics_points",
+        "Values that were pushed, each a record of the topic __client_metrics.",
+        lambda server: server.meter.clients.points,
+    ),
+    gauge(
+        "tidelog_client_metric",
+        "What a client said last of itself; of what it counts, the sum since the broker began.",
+        lambda server: [
+            ({"metric": one.metric, "client_id": one.client_id, "software": one.software, "of": one.attributes}, value)
+            for one, value in server.meter.clients.series(server.connections.throttling.clock.elapsed_s())
+        ],
+    ),
     counter(
         "tidelog_broker_handed_over_parts",
         "Parts handed over to topics' committers. All but the committed ones this broker commits itself.",

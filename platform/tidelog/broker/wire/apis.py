@@ -69,6 +69,8 @@ class ApiKey(IntEnum):
     LIST_TRANSACTIONS = 66
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
+    GET_TELEMETRY_SUBSCRIPTIONS = 71
+    PUSH_TELEMETRY = 72
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
     # tidelog's own, far from Kafka's numbers: a broker asks the committer of a topic to commit what it has staged.
@@ -159,6 +161,8 @@ OFFERED: Final[Mapping[ApiKey, Versions]] = {
     ApiKey.LIST_TRANSACTIONS: _versions(0, 2),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _versions(0, 1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _versions(0, 1),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _versions(0, 0),
+    ApiKey.PUSH_TELEMETRY: _versions(0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: _versions(0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _versions(0, 0),
 }

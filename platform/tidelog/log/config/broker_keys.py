@@ -127,6 +127,12 @@ DESCRIBED: Final = (
         "the assignors of the consumer protocol; the first one is taken where members ask for none",
         default="uniform,range",
     ),
+    _value(
+        "telemetry.max.bytes",
+        _MB,
+        Whole(1, MAX_INT, of="bytes"),
+        "the largest push of a client's metrics, as it is packed",
+    ),
     _value("quota.window.num", 11, _COUNT, "the windows that the rates of quotas' metrics are a mean of"),
     _value(
         "quota.window.size.seconds",

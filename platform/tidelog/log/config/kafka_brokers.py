@@ -122,7 +122,7 @@ PASSED_OVER: Final[Mapping[str, str]] = {
     "max.connections.per.ip.overrides": "max.connections.per.ip counts for all addresses",
     **_each(
         "metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms kafka.metrics.reporters"
-        " kafka.metrics.polling.interval.secs auto.include.jmx.reporter telemetry.max.bytes",
+        " kafka.metrics.polling.interval.secs auto.include.jmx.reporter",
         _METRICS,
     ),
     **_each(

@@ -15,6 +15,7 @@ from tidelog.log.base.typed_values import (
     Number,
     Problem,
     TextKind,
+    Texts,
     ValueKind,
     Whole,
     reason,
@@ -50,7 +51,7 @@ def kafka_type(kind: ValueKind[Any]) -> str:
     if isinstance(kind, Whole):
         bits = kind.bits or (32 if (kind.high or 0) <= MAX_INT else 64)
         return {16: "SHORT", 32: "INT"}.get(bits, "LONG")
-    types = ((Flag, "BOOLEAN"), (Number, "DOUBLE"), (NameList, "LIST"))
+    types = ((Flag, "BOOLEAN"), (Number, "DOUBLE"), (NameList, "LIST"), (Texts, "LIST"))
     return next((name for of, name in types if isinstance(kind, of)), "STRING")
 
 

@@ -9,7 +9,7 @@ from support.logs import memory_lake, quiet
 from support.produce_requests import read_back
 from support.waiting import eventually_async
 
-from tidelog.broker.access import audit_topic
+from tidelog.broker.base import topic_lines
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.appends.appender import AppendBatch
@@ -49,7 +49,7 @@ FAULTS = {"nothing is stored": ("put", "before", 3), "what is stored has no answ
 
 @pytest.mark.parametrize(("method", "phase", "times"), FAULTS.values(), ids=FAULTS)
 def test_a_store_without_answers_loses_no_line_and_doubles_none(monkeypatch, method, phase, times):
-    monkeypatch.setattr(audit_topic, "AGAIN_AFTER_S", 0.01)
+    monkeypatch.setattr(topic_lines, "AGAIN_AFTER_S", 0.01)
     lake, storage, _ = memory_lake()
     lake.create_topic("audit", 1)
     left = [times]

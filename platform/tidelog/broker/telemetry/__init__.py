@@ -1,0 +1,1 @@
+"""tidelog.broker.telemetry: what clients measure of themselves, and push to brokers (KIP-714)."""
