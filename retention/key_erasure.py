@@ -8,20 +8,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelog.log.base.errors import ContendedLogError, InvalidRecordError
+from tidelog.log.base.errors import InvalidRecordError
 from tidelog.log.lake import Lake
-from tidelog.log.rules.topics import require_topic
 from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.upkeep.holds import Holder
+from tidelog.retention.predicates.where import IsIn, Key
 from tidelog.retention.purge.plan import Leaving, Waiting
 from tidelog.retention.purge.run import Needed, Purged, Purger, no_intents
-from tidelog.retention.rewrites.commit import Rewriting, rewrite
-from tidelog.retention.rewrites.execute import DropKeys, execute_if_found, execute_unit, probe_unit
+from tidelog.retention.rewrites.execute import Drop, execute_if_found, execute_unit, probe_unit
 from tidelog.retention.rewrites.executors import Executor, LocalExecutor, Task
+from tidelog.retention.rewrites.passes import Passes, run_passes
 from tidelog.retention.rewrites.units import rewrite_codec, unit_of
 
-# The most passes, when other maintenance rewrites the same segments first each time.
-MOST_PASSES = 100
 # Pauses between two checks of files that wait.
 LEAST_PAUSE_S = 1.0
 MOST_PAUSE_S = 60.0
@@ -134,30 +132,6 @@ def _pause_s(lake: Lake, waiting: Sequence[Waiting]) -> float:
     return min(max(left_s, LEAST_PAUSE_S), MOST_PAUSE_S)
 
 
-@dataclass
-class _Passes:
-    """The result of the passes so far. `clean`: files that are known to hold no such record."""
-
-    records: int = 0
-    rewritten: list[Segment] = field(default_factory=list)
-    failures: dict[int, str] = field(default_factory=dict)
-    clean: set[str] = field(default_factory=set)
-    count: int = 0
-
-    def take(self, rewriting: Rewriting, dry_run: bool) -> None:
-        """Add the result of a pass."""
-        self.count += 1
-        self.failures.update(rewriting.failures)
-        for done in rewriting.left:
-            self.clean.update(s.path for s in done.unit.inputs)
-        for done in rewriting.landed:
-            self.clean.update(output.path for output in done.outputs)
-        for done in [*rewriting.landed, *(rewriting.left if dry_run else ())]:
-            if done.outputs or done.records_out < done.records_in:
-                self.records += done.records_in - done.records_out
-                self.rewritten.extend(done.unit.inputs)
-
-
 @dataclass(frozen=True)
 class _ErasureRun:
     lake: Lake
@@ -167,36 +141,22 @@ class _ErasureRun:
     run_id: str
     dry_run: bool
 
-    def passes(self, topic_id: str) -> _Passes:
+    def passes(self, topic_id: str) -> Passes:
         """Pass over the topic until a pass finds nothing to look at below the ends as of now."""
-        door = self.lake.log(self.topic).door
-        passes = _Passes()
-        ends: dict[int, int] | None = None
-        while passes.count < MOST_PASSES:
-            with door.lock:
-                state = door.refresh()
-                require_topic(state, self.topic, topic_id)
-                ends = ends or {p: state.end(p) for p in range(state.partitions)}
-                tasks = self._tasks(state, ends, passes)
-            if not tasks:
-                return passes
-            rewriting = rewrite(
-                self.lake,
-                self.topic,
-                tasks,
-                self.executor,
-                operation="FORGET",
-                parameters={"run": self.run_id, "keys": str(len(self.keys))},
-            )
-            passes.take(rewriting, self.dry_run)
-        raise ContendedLogError(
-            f"Topic '{self.topic}': others rewrote its segments each of {MOST_PASSES} times before the records could be"
-            " erased. Stop the other maintenance of this topic, and erase the keys again."
+        return run_passes(
+            self.lake,
+            self.topic,
+            topic_id,
+            self._tasks,
+            self.executor,
+            operation="FORGET",
+            parameters={"run": self.run_id, "keys": str(len(self.keys))},
+            dry_run=self.dry_run,
         )
 
-    def _tasks(self, state: TopicState, ends: Mapping[int, int], passes: _Passes) -> list[Task]:
+    def _tasks(self, state: TopicState, ends: Mapping[int, int], passes: Passes) -> list[Task]:
         config = self.lake.topic(self.topic).config()
-        tasks = []
+        tasks, drop = [], Drop(IsIn(Key(), self.keys))
         for partition, end in ends.items():
             if partition in passes.failures:
                 continue
@@ -210,7 +170,7 @@ class _ErasureRun:
                 cut = segment.base_offset < start
                 unit = unit_of(state, self.topic, [segment], config, rewrite_codec(config))
                 operation = probe_unit if self.dry_run else execute_unit if cut else execute_if_found
-                tasks.append(Task(unit, DropKeys(self.keys), operation))
+                tasks.append(Task(unit, drop, operation))
         return tasks
 
     def purge(self, needed: Needed, spare: frozenset[int]) -> Purged:

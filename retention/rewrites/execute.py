@@ -7,8 +7,7 @@ entry names them.
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO, Protocol
 
 import numpy as np
@@ -25,6 +24,7 @@ from tidelog.log.segments.writer import ROW_GROUP_BYTES, ROW_GROUP_RECORDS, Segm
 from tidelog.log.state.topic_state import Segment
 from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Storage
+from tidelog.retention.predicates.where import Where
 from tidelog.retention.rewrites.units import Output, Rewritten, Unit
 
 Mask = npt.NDArray[np.bool_]
@@ -60,20 +60,25 @@ class KeepOffsets:
 
 
 @dataclass(frozen=True)
-class DropKeys:
-    """Keeps all records but those of these keys; a record without a key stays. It reads column `key` only."""
+class Drop:
+    """Keeps all records but those with offsets in [first, end) that `where` means, None: all of these."""
 
-    keys: frozenset[bytes]
+    where: Where | None
+    first: int = 0
+    end: int = 2**63 - 1
 
-    @cached_property
-    def _sought(self) -> pa.Array:
-        return pa.array(sorted(self.keys), pa.binary())
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of segments that it reads besides `position`."""
+        return () if self.where is None else tuple(sorted(self.where.columns))
 
-    def __call__(self, _: int, batch: pa.RecordBatch, /) -> Mask | None:
-        """A mask of the records with other keys."""
-        found = pc.is_in(batch.column("key"), value_set=self._sought)
-        mask: Mask = np.asarray(pc.invert(found))
-        return None if mask.all() else mask
+    def __call__(self, base_offset: int, batch: pa.RecordBatch, /) -> Mask | None:
+        """A mask of the other records. What is not known of a record does not mean it."""
+        offsets = base_offset + batch.column("position").to_numpy()
+        go: Mask = (offsets >= self.first) & (offsets < self.end)
+        if self.where is not None:
+            go &= np.asarray(pc.fill_null(self.where.of(batch), False))
+        return ~go if go.any() else None
 
 
 @dataclass(frozen=True)
@@ -126,12 +131,28 @@ def execute_if_found(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None) 
     return execute_unit(storage, unit, ids, keep)
 
 
+def drop_unit(storage: Storage, unit: Unit, ids: Ids, _: Keep | None) -> Rewritten:
+    """Put an empty segment in place of the unit's, of which none is read: the log says how many records they have."""
+    done = execute_unit(storage, unit, ids, KeepNothing())
+    return done if done.failure is not None else replace(done, records_in=_said(unit))
+
+
+def count_unit(_storage: Storage, unit: Unit, _: Ids, _keep: Keep | None) -> Rewritten:
+    """What `drop_unit` would drop; nothing is staged."""
+    return Rewritten(unit, (), _said(unit), 0)
+
+
+def _said(unit: Unit) -> int:
+    return sum(s.end - s.base_offset if s.records is None else s.records for s in unit.inputs)
+
+
 def probe_unit(storage: Storage, unit: Unit, _: Ids, keep: Keep | None) -> Rewritten:
-    """How many of the unit's records would stay, by a `keep` that reads column `key` only; nothing is staged."""
+    """How many of the unit's records would stay, by what `keep` reads; nothing is staged."""
     counted = kept = 0
+    columns = keep.columns if isinstance(keep, Drop) else unit.columns.names
     try:
         for segment in unit.inputs:
-            for batch in read_segment(storage, unit.topic, segment, unit.start, segment.end, ("key",)):
+            for batch in read_segment(storage, unit.topic, segment, unit.start, segment.end, columns):
                 mask = None if keep is None else keep(segment.base_offset, batch)
                 counted += batch.num_rows
                 kept += batch.num_rows if mask is None else int(mask.sum())

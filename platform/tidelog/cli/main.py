@@ -25,6 +25,7 @@ from tidelog.cli.mirror.commands import mirrors
 from tidelog.cli.perf.command import perf
 from tidelog.cli.produce.command import produce
 from tidelog.cli.registry import registries
+from tidelog.cli.rewind.commands import rewind_lake, rewind_topic
 from tidelog.cli.schemas import schemas
 from tidelog.cli.topics import topics
 from tidelog.cli.transactions import producers, transactions
@@ -58,6 +59,8 @@ app.add_typer(users, name="user")
 app.add_typer(acls, name="acl")
 app.add_typer(quotas, name="quota")
 app.add_typer(tenants, name="tenant")
+command(topics, "rewind", example="tidelog topic rewind orders --to-cut friday --execute", changes=True)(rewind_topic)
+command(lakes, "rewind", example="tidelog lake rewind --to-cut friday --execute", changes=True)(rewind_lake)
 for _name, _command, _example in (
     ("produce", produce, "seq 1000 | tidelog produce orders -H source=seq"),
     ("consume", consume, r"tidelog consume orders -o -10 -f '%p:%o %k=%s\n'"),

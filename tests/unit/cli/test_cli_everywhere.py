@@ -49,6 +49,8 @@ COMMANDS = [
     ["cut", "list"],
     ["cut", "describe", "friday"],
     ["cut", "delete", "friday"],
+    ["topic", "rewind", "orders", "--to-cut", "friday"],
+    ["lake", "rewind", "--to-cut", "friday"],
     ["transaction", "list"],
     ["transaction", "describe", "copier"],
     ["transaction", "abort", "copier"],

@@ -1,0 +1,1 @@
+"""tidelog.cli.rewind: `tidelog topic rewind`, `tidelog lake rewind`."""

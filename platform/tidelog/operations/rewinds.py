@@ -1,0 +1,241 @@
+"""Rewinds of topics, and of all of a lake, to a cut: what leaves, which groups move, and what does not come back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidelog.cuts.model import Cut
+from tidelog.cuts.rules import ends_of, markers
+from tidelog.groups.model import CommittedOffset, GroupView, TopicPartition
+from tidelog.groups.store.adapters import LoggedOffsets
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import ObjectNotFoundError, PolicyViolationError, TidelogError
+from tidelog.log.delta import layout
+from tidelog.log.delta.actions import decode_entry
+from tidelog.log.lake import Lake
+from tidelog.log.state.topic_state import TopicState
+from tidelog.retention.predicates.where import Where
+from tidelog.retention.rewinds import TopicRewind, rewind_topic
+from tidelog.retention.rewrites.executors import Executor
+from tidelog.transactions.upkeep import TransactionUpkeep
+
+# Entries of a topic that are looked through for its transactions; where there are more, all that it holds are named.
+MOST_ENTRIES: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class MovedPosition:
+    """A group's position that is after the cut, and where it is to be. `why_not`: why it stays; "" where it moves."""
+
+    group: str
+    topic: str
+    partition: int
+    before: int
+    after: int
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """What a rewind did, or would do.
+
+    `crossing`: {transactional id: other topics}, where a part of its transactions after the cut stays, as only some
+    topics are rewound. `compacted`: topics of which compaction has dropped older values since the cut, which don't
+    come back. `left`: {topic: why it stays as it is}.
+    """
+
+    cut: Cut
+    executed: bool
+    topics: tuple[TopicRewind, ...]
+    positions: tuple[MovedPosition, ...] = ()
+    crossing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    compacted: tuple[str, ...] = ()
+    left: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        """How many leave in all."""
+        return sum(topic.records for topic in self.topics)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a partition keeps its records, or a group its position."""
+        return any(topic.failures for topic in self.topics) or any(moved.why_not for moved in self.positions)
+
+
+def rewind_topics(
+    lake: Lake,
+    cut: Cut,
+    topics: Sequence[str],
+    *,
+    where: Where | None = None,
+    groups: bool = False,
+    execute: bool = False,
+    executor: Executor | None = None,
+) -> Rewind:
+    """Take what came to topics after a cut out of them: all, or the records that `where` means.
+
+    `groups`: positions after the cut go back to it, of groups without members. Nothing is changed without `execute`.
+    Raises `UnknownTopicError`, `CutLostError`, `PolicyViolationError` for the registry's topic, and as `rewind_topic`.
+    """
+    states = {topic: lake.topic(topic).state() for topic in topics}
+    firsts = {topic: ends_of(cut, topic, state.topic_id) for topic, state in states.items()}
+    for topic in topics:
+        _refuse_schemas(topic)
+    return _run(lake, cut, firsts, states, where, groups, execute, executor)
+
+
+def rewind_lake(
+    lake: Lake, cut: Cut, *, execute: bool = False, executor: Executor | None = None, where: Where | None = None
+) -> Rewind:
+    """Take what came to a lake after a cut out of all its topics, and set its groups without members back to it.
+
+    A topic that was made since loses all its records; so each transaction after the cut leaves as a whole. The
+    registry's topic stays, as the ids of schemas are given once. Raises as `rewind_topics`.
+    """
+    states: dict[str, TopicState] = {}
+    left: dict[str, str] = {}
+    for topic in lake.topics(internal=True):
+        if topic == layout.SCHEMAS_TOPIC:
+            left[topic] = "the ids of its schemas are given once"
+        elif topic not in (layout.CUTS_TABLE, layout.CLUSTER_TABLE) and topic not in _rows(cut):
+            try:
+                states[topic] = lake.topic(topic).state()
+            except TidelogError as e:
+                if e.retriable:
+                    raise
+                left[topic] = str(e)
+    firsts = {}
+    for topic, state in states.items():
+        known = cut.topics.get(topic)
+        firsts[topic] = known.ends if known is not None and known.topic_id == state.topic_id else {}
+    gone = dict.fromkeys(cut.topics.keys() - states.keys() - left.keys(), "it was deleted since")
+    return _run(lake, cut, firsts, states, where, True, execute, executor, left | gone)
+
+
+def _rows(cut: Cut) -> set[str]:
+    return {name for name, table in cut.tables.items() if table.is_rows}
+
+
+def _refuse_schemas(topic: str) -> None:
+    if topic == layout.SCHEMAS_TOPIC:
+        raise PolicyViolationError(
+            f"Topic '{topic}' keeps the schemas of the lake's registry, and is not rewound: the id of a schema that"
+            " left would be given again, and records that name it would be read by another one. Delete subjects instead"
+            " ('tidelog schema delete')."
+        )
+
+
+def _run(
+    lake: Lake,
+    cut: Cut,
+    firsts: Mapping[str, Mapping[int, int]],
+    states: Mapping[str, TopicState],
+    where: Where | None,
+    groups: bool,
+    execute: bool,
+    executor: Executor | None,
+    left: Mapping[str, str] | None = None,
+) -> Rewind:
+    log = GroupLog(lake)
+    settle = TransactionUpkeep(lake, LoggedOffsets(log)).complete_for
+    by = f"cut {cut.name}"
+    compacted = tuple(topic for topic, state in states.items() if _is_compacted(state, firsts[topic]))
+    rewound = tuple(
+        rewind_topic(
+            lake, topic, firsts[topic], by=by, where=where, executor=executor, dry_run=not execute, settle=settle
+        )
+        for topic in states
+    )
+    positions = plan_positions(cut, log.views(), states) if groups else []
+    if execute:
+        positions = [_moved(log, moved) for moved in positions]
+    crossing = _crossing(lake, cut, states)
+    return Rewind(cut, execute, rewound, tuple(positions), crossing, compacted, left or {})
+
+
+def _is_compacted(state: TopicState, ends: Mapping[int, int]) -> bool:
+    """Whether compaction has compared what came after the cut with what was before."""
+    return any((state.txn(f"{layout.CLEAN_PREFIX}{p}") or 0) > ends.get(p, 0) > 0 for p in range(state.partitions))
+
+
+# --- positions ---------------------------------------------------------------------------------------------
+
+
+def plan_positions(cut: Cut, views: Mapping[str, GroupView], states: Mapping[str, TopicState]) -> list[MovedPosition]:
+    """The positions after a cut in topics that are rewound, and where they are to be. Pure.
+
+    A group goes back to its own position in the cut; one that had none there, to where the partition ended.
+    """
+    positions = []
+    for group, view in sorted(views.items()):
+        own = cut.positions.get(group, {})
+        members = 0 if view.group is None else len(view.group.members)
+        why_not = f"the group has {members} members: stop them, and reset it to the cut" if members else ""
+        for (topic, partition), committed in sorted(view.offsets.items()):
+            state = states.get(topic)
+            if state is None or partition >= state.partitions:
+                continue
+            table = cut.topics.get(topic)
+            known = table is not None and table.topic_id == state.topic_id
+            end = table.ends.get(partition, 0) if known and table is not None else 0
+            after = max(state.start(partition), own.get((topic, partition), end) if known else 0)
+            if committed.offset > after:
+                positions.append(MovedPosition(group, topic, partition, committed.offset, after, why_not))
+    return positions
+
+
+def _moved(log: GroupLog, moved: MovedPosition) -> MovedPosition:
+    if moved.why_not:
+        return moved
+    place: TopicPartition = (moved.topic, moved.partition)
+    try:
+        log.commit_offsets(moved.group, {place: CommittedOffset(moved.after)})
+    except TidelogError as e:
+        if e.retriable:
+            raise
+        return MovedPosition(moved.group, moved.topic, moved.partition, moved.before, moved.after, str(e))
+    return moved
+
+
+# --- transactions that other topics have a part of -----------------------------------------------------------
+
+
+def _crossing(lake: Lake, cut: Cut, states: Mapping[str, TopicState]) -> dict[str, tuple[str, ...]]:
+    """{transactional id: other topics} of the transactions after the cut that wrote to these topics and to others."""
+    others = [topic for topic in lake.topics() if topic not in states]
+    if not others:
+        return {}
+    crossing: dict[str, set[str]] = {}
+    applied = {topic: _applied_since(lake, cut, topic, state) for topic, state in states.items()}
+    wanted = {marker for found in applied.values() for marker in found}
+    if not wanted:
+        return {}
+    for topic in others:
+        state = lake.peek(topic)
+        if state is not None:
+            for name, number in _applied_since(lake, cut, topic, state):
+                if (name, number) in wanted or (name, None) in wanted or (number is None and _named(name, wanted)):
+                    crossing.setdefault(name, set()).add(topic)
+    return {name: tuple(sorted(topics)) for name, topics in sorted(crossing.items())}
+
+
+def _named(name: str, markers_: set[tuple[str, int | None]]) -> bool:
+    return any(other == name for other, _ in markers_)
+
+
+def _applied_since(lake: Lake, cut: Cut, topic: str, state: TopicState) -> set[tuple[str, int | None]]:
+    """(transactional id, marker) of what a topic applied after the cut; where its log is gone, (id, None) of all."""
+    table = cut.tables.get(topic)
+    since = -1 if table is None else table.version
+    try:
+        if state.version - since > MOST_ENTRIES:
+            raise ObjectNotFoundError(topic)
+        found: set[tuple[str, int | None]] = set()
+        for version in range(since + 1, state.version + 1):
+            path = f"{topic}/{layout.entry_path(version)}"
+            found |= set(markers(decode_entry(version, lake.storage.get(path), path).actions).items())
+        return found
+    except ObjectNotFoundError:
+        prefix = layout.TRANSACTION_PREFIX
+        return {(app_id.removeprefix(prefix), None) for app_id in state.txns if app_id.startswith(prefix)}
