@@ -1,6 +1,8 @@
 """`tidelog.Lake`: a lake as users open it, with what can be asked of all of it at one time."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 from tidelog.log import lake as log_lake
 
@@ -42,3 +44,35 @@ class Lake(log_lake.Lake):
         from tidelog.operations.cuts import delete_cut
 
         return delete_cut(self, name)
+
+    def branch(
+        self, address: str | PathLike[str] | None = None, *, at: str = "", options: Mapping[str, Any] | None = None
+    ) -> "Lake":
+        """Make a lake that has what this one has, or had at the cut named `at`, and open it. No record is copied.
+
+        Files are shared on a local disk, and copied inside an object store. Without `address` the branch is beside this
+        lake, and is discarded when it is closed: `with lake.branch() as scratch:`. `options` say how to reach the
+        branch's store; this lake's do unless given. Raises `tidelog.errors.TidelogError`: where a lake is at the
+        address, `UnknownCutError`, where the cut is out of reach, `StorageError`.
+        """
+        from tidelog.mirror.branch.making import make_branch
+        from tidelog.mirror.branch.plan import scratch_address
+
+        scratch = address is None
+        place = scratch_address(self.uri, self.ids.new()[-8:]) if address is None else address
+        given: dict[str, Any] = {"options": self.options if options is None else options}
+        with log_lake.Lake(place, None, clock=self.clock, ids=self.ids, may_change_follower=True, **given) as target:
+            make_branch(self, target, at)
+        return (ScratchLake if scratch else Lake)(place, False, clock=self.clock, ids=self.ids, **given)
+
+
+class ScratchLake(Lake):
+    """A branch that is discarded when it is closed."""
+
+    def close(self) -> None:
+        """Close the lake, and delete all of it."""
+        from tidelog.log.storage import open_storage
+        from tidelog.mirror.branch.discarding import discard_branch
+
+        super().close()
+        discard_branch(self, lambda uri: open_storage(uri, self.options))

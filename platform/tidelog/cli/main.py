@@ -19,7 +19,7 @@ from tidelog.cli.cuts import cuts
 from tidelog.cli.demo.command import demo
 from tidelog.cli.doctor import doctor
 from tidelog.cli.group.commands import groups
-from tidelog.cli.lakes import forget, lakes, maintain
+from tidelog.cli.lake import forget, lakes, maintain
 from tidelog.cli.metrics import metrics
 from tidelog.cli.mirror.commands import mirrors
 from tidelog.cli.perf.command import perf

@@ -21,6 +21,7 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.log.checkpoints.writing import Checkpointer, write_checkpoint
+from tidelog.log.config.branch_facts import Branch
 from tidelog.log.config.lake_file import Follows, LakeFile
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta import layout
@@ -73,8 +74,8 @@ class Lake:
     created; with `create=False`, for what only reads, it is refused, and with None it is created by the first thing
     that is written into it: until then whatever looks into it raises `LakeNotFoundError`. `options` say how to reach an
     object store (`lake.s3.endpoint` ..., see docs/configuration.md); what they leave open, the environment does.
-    `may_change_follower` is for what makes a follower a lake of its own. Use it as a context manager, or call `close`
-    at the end: that waits for what goes on in the background.
+    `may_change_follower` is for what makes a follower or a branch a lake of its own. Use it as a context manager, or
+    call `close` at the end: that waits for what goes on in the background.
     """
 
     def __init__(
@@ -146,14 +147,26 @@ class Lake:
         """Have the lake follow another one, or none. Processes that have it open go by it within 10 s."""
         self._file.follow(follows)
 
+    def branch_facts(self) -> Branch | None:
+        """Which lake this one is a branch of, None for none; as old as what `follows` says."""
+        return self._file.branch()
+
+    def begin_branch(self, branch: Branch, overrides: Mapping[str, str]) -> bool:
+        """Create the lake as a branch that is being made; False where a lake is there. Raises `UnsafeStoreError`."""
+        return self._file.begin_branch(branch, overrides)
+
+    def note_branch(self, branch: Branch) -> None:
+        """Store how far a branch is made, or that it goes. Processes that have it open go by it within 10 s."""
+        self._file.note_branch(branch)
+
     def permit(self, name: str) -> Callable[[], None]:
-        """What refuses changes of the table `name` where the lake follows another one.
+        """What refuses changes of the table `name` where the lake follows another one, or is no whole branch.
 
         It raises `LakeFollowsError`. The brokers of a follower are its own, and so is their table.
         """
-        if self._may_change_follower or name == layout.CLUSTER_TABLE:
+        if self._may_change_follower:
             return lambda: None
-        return self._file.require_own
+        return self._file.require_whole if name == layout.CLUSTER_TABLE else self._file.require_own
 
     def alter_config(self, changes: Mapping[str, str | None]) -> LakeConfig:
         """Change the lake's configuration; None resets a key to its default. Raises `InvalidConfigError`.

@@ -111,7 +111,7 @@ def _promote(
     status = read_status(follower.storage)
     note_promotion(follower.storage, follows.source, _heads(follower), clock.now_ms())
     said("completing transactions, and beginning new epochs")
-    completed, fenced = _end_transactions(follower)
+    completed, fenced = end_transactions(follower)
     epoch = ClusterLog(follower).raise_epoch(0 if status is None else status.cluster_epoch)
     follower.follow(None)
     return Promotion(
@@ -172,7 +172,7 @@ def _heads(follower: Lake) -> dict[str, int]:
     return {name: head for name, head in heads.items() if head is not None}
 
 
-def _end_transactions(follower: Lake) -> tuple[int, int]:
+def end_transactions(follower: Lake) -> tuple[int, int]:
     """Apply what is decided, and fence every producer: (transactions applied, ids fenced)."""
     log = TransactionLog(follower)
     if layout.LOG_FOLDER not in follower.storage.list_folders(layout.TRANSACTIONS_TABLE):

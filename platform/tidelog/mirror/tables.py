@@ -31,7 +31,8 @@ def rank(name: str, wanted: re.Pattern[str] | None = None) -> Rank | None:
     >>> [rank(name, re.compile("orders|pay.*")) for name in ("orders", "others", "_schemas", "__cluster")]
     [<Rank.TOPICS: 1>, None, <Rank.SCHEMAS: 0>, None]
     """
-    if name in (layout.CLUSTER_TABLE, layout.MIRROR_FOLDER) or name.startswith(layout.PROOF_PREFIX):
+    own = (layout.CLUSTER_TABLE, layout.MIRROR_FOLDER, layout.BRANCHES_FOLDER)
+    if name in own or name.startswith(layout.PROOF_PREFIX):
         return None
     if name == layout.CUTS_TABLE:
         return Rank.CUTS

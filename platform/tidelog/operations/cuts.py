@@ -144,7 +144,7 @@ class _Making:
             name
             for name in self._lake.storage.list_folders("")
             if not names.why_invalid(name) and not names.is_table(name)
-            if not name.startswith((layout.PROOF_PREFIX, layout.MIRROR_FOLDER))
+            if name not in (layout.MIRROR_FOLDER, layout.BRANCHES_FOLDER) and not name.startswith(layout.PROOF_PREFIX)
         ]
 
     def _topic_at(self, topic: str) -> TableAt:

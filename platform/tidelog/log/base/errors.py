@@ -286,6 +286,10 @@ class LakeFollowsError(TidelogError, kafka_code=KafkaCode.POLICY_VIOLATION):
     """The lake follows another one: only its mirror changes what it holds (Kafka's POLICY_VIOLATION)."""
 
 
+class LakeNotWholeError(LakeFollowsError):
+    """The lake is a branch that is being made, or was broken off, or is being discarded."""
+
+
 class NotATopicError(TidelogError, kafka_code=KafkaCode.INVALID_TOPIC_EXCEPTION):
     """The folder holds a table that is not a tidelog topic."""
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import orjson
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from tidelog.log.base.errors import CorruptLogError, ForeignEntryError, ObjectNotFoundError
 from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.checkpoints.late_adds import Bounds, LateAdds, bounds_of, file_columns, late_adds
-from tidelog.log.checkpoints.rows import MARK, kinds_by_group, read_group
+from tidelog.log.checkpoints.rows import MARK, kinds_by_group, read_group, read_kinds
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Action, Add, Txn, decode_entry, parse_add, parse_metadata, parse_protocol
 from tidelog.log.state.add_columns import AddColumns, CheckpointActions, FileGroup, decoded_group
@@ -149,6 +150,19 @@ def removed_files(storage: Storage, folder: str, checkpoint: Checkpoint) -> Iter
                     rows = removes.filter(removes.is_valid())
                     for path, removed_ms in _columns(rows, "path", "deletionTimestamp"):
                         yield path, removed_ms or 0
+
+
+def live_files(storage: Storage, folder: str, checkpoint: Checkpoint) -> Iterator[tuple[str, int]]:
+    """The files that are live at a checkpoint, by their paths below the folder, with their bytes.
+
+    Raises as `removed_files` does.
+    """
+    for name in checkpoint.files:
+        with _opened(storage, f"{folder}/{layout.LOG_FOLDER}/{name}", checkpoint.version) as (_, file):
+            for batch in read_kinds(file, {"add": ["add.path", "add.size"]}, _BATCH_ROWS):
+                for adds in batch.columns:  # none where no file is live
+                    for path, size in _columns(adds.filter(adds.is_valid()), "path", "size"):
+                        yield unquote(path), int(size)
 
 
 @contextmanager

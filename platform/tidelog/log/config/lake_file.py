@@ -1,4 +1,7 @@
-"""A lake's own file, `__lake.json`: the format's version, the configuration that was set, and which lake it follows."""
+"""A lake's own file, `__lake.json`: the format's version, the configuration that was set, and which lake it follows.
+
+Or of which one it is a branch.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -18,6 +21,7 @@ from tidelog.log.base.errors import (
     StorageError,
     UnsupportedFormatError,
 )
+from tidelog.log.config.branch_facts import Branch, parse_branch
 from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.disk_format import FORMAT_VERSION, other_format
@@ -58,6 +62,7 @@ class LakeFile:
         self._ids = ids
         self._config = LakeConfig.parse({})
         self._follows: Follows | None = None
+        self._branch: Branch | None = None
         self._data: bytes | None = None
         self._looked_s = float("-inf")
         if self._look():
@@ -95,9 +100,21 @@ class LakeFile:
         self.config()
         return self._follows
 
+    def branch(self) -> Branch | None:
+        """Which lake it is a branch of, None for none: as it was at most `LOOK_EVERY_S` ago."""
+        self.config()
+        return self._branch
+
+    def require_whole(self) -> None:
+        """Refuse a change of a branch that is not whole. Raises `LakeNotWholeError`."""
+        branch = self.branch()
+        if branch is not None:
+            branch.require_whole(self._storage.uri)
+
     def require_own(self) -> None:
-        """Refuse a change of a lake that follows another one. Raises `LakeFollowsError`."""
-        follows = self.follows()
+        """Refuse a change of a lake that follows another one, or is no whole branch. Raises `LakeFollowsError`."""
+        self.require_whole()
+        follows = self._follows
         if follows is not None:
             raise LakeFollowsError(
                 f"The lake {self._storage.uri} follows {follows.source}: only its mirror writes to it, so that both"
@@ -124,14 +141,24 @@ class LakeFile:
 
     def replace(self, config: LakeConfig) -> None:
         """Store another configuration, so that it survives a power loss."""
-        self._store(config.overrides, self._follows)
+        self._store(config.overrides, self._follows, self._branch)
+
+    def begin_branch(self, branch: Branch, overrides: Mapping[str, str]) -> bool:
+        """Create the lake as a branch that is being made; False where a lake is there. Raises `UnsafeStoreError`."""
+        created = create_first(self._storage, layout.LAKE_FILE, lake_file(overrides, branch=branch), self._ids)
+        self.reload()
+        return created
+
+    def note_branch(self, branch: Branch) -> None:
+        """Store how far a branch is made, so that it survives a power loss. The lake is there."""
+        self._store(self.reload().overrides, self._follows, branch)
 
     def follow(self, follows: Follows | None) -> None:
         """Store which lake it follows, None for none, so that it survives a power loss. The lake is there."""
-        self._store(self.reload().overrides, follows)
+        self._store(self.reload().overrides, follows, self._branch)
 
-    def _store(self, overrides: Mapping[str, str], follows: Follows | None) -> None:
-        self._storage.put(layout.LAKE_FILE, lake_file(overrides, follows))
+    def _store(self, overrides: Mapping[str, str], follows: Follows | None, branch: Branch | None) -> None:
+        self._storage.put(layout.LAKE_FILE, lake_file(overrides, follows, branch))
         self._storage.sync([layout.LAKE_FILE])
         self.reload()
 
@@ -142,8 +169,9 @@ class LakeFile:
         except ObjectNotFoundError:
             return False
         if data != self._data:
-            found = parse_lake_file(data, self._storage.uri)
-            self._config, self._follows, self._data = found, parse_follows(data, self._storage.uri), data
+            found, uri = parse_lake_file(data, self._storage.uri), self._storage.uri
+            self._follows, self._branch = parse_follows(data, uri), parse_branch(data, uri)
+            self._config, self._data = found, data
         self._looked_s = self._clock.elapsed_s()
         return True
 
@@ -166,11 +194,13 @@ class LakeFile:
         )
 
 
-def lake_file(overrides: Mapping[str, str], follows: Follows | None = None) -> bytes:
-    """The file of a lake with this configuration, which follows another one or none."""
+def lake_file(overrides: Mapping[str, str], follows: Follows | None = None, branch: Branch | None = None) -> bytes:
+    """The file of a lake with this configuration, which follows another one or none, and is a branch or none."""
     body: dict[str, Any] = {"format": FORMAT_VERSION, "config": overrides}
     if follows is not None:
         body["follows"] = {"lake": follows.source} | ({"promoting": True} if follows.promoting else {})
+    if branch is not None:
+        body |= branch.to_json()
     return orjson.dumps(body)
 
 

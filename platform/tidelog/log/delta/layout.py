@@ -33,6 +33,8 @@ CLIENT_METRICS_TOPIC = "__client_metrics"
 SCHEMAS_TOPIC = "_schemas"
 # Of a lake that follows another one: what its mirror keeps there.
 MIRROR_FOLDER = "__mirror"
+# What a lake notes of its branches, one object each.
+BRANCHES_FOLDER = "__branches"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
 
 TXN_PREFIX = "tidelog/"

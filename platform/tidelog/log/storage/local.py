@@ -199,6 +199,12 @@ class LocalStorage:
         with Failing("delete", location, failed_or_done), suppress(FileNotFoundError):
             os.unlink(location)
 
+    def remove_folders(self) -> None:
+        """Remove the folders that hold nothing, the root too; one that another program fills meanwhile stays."""
+        for folder, _, _ in os.walk(self._root, topdown=False):
+            with suppress(OSError):
+                os.rmdir(folder)
+
     def _location(self, folder: str) -> str:
         return f"{self._root}/{folder}" if folder else self._root
 

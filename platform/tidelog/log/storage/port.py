@@ -202,6 +202,14 @@ class HoldsStrangers(Protocol):
 
 
 @runtime_checkable
+class HoldsFolders(Protocol):
+    """A store in which a folder stays when its last object goes (a local disk)."""
+
+    def remove_folders(self) -> None:
+        """Remove the folders that hold nothing, from the lowest up to the root itself."""
+
+
+@runtime_checkable
 class OnThisMachine(Protocol):
     """A store whose folders are this machine's own, so that a file-system watcher can follow them."""
 

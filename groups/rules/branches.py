@@ -1,0 +1,32 @@
+"""Groups of a lake that begins as a branch of another one: nobody is there, and no position is past its end. Pure."""
+
+from dataclasses import replace
+
+from tidelog.groups.model import AnyGroup, CommittedOffset, ConsumerGroup, Decision, Group, GroupView, TopicPartition
+from tidelog.groups.rules import departures, rounds
+
+# Of each partition the topic's id and the log end offset.
+Ends = dict[TopicPartition, tuple[str, int]]
+
+
+def begin_anew(view: GroupView, *, ends: Ends, now_ms: int) -> Decision[None]:
+    """The group without its members, which are at the other lake, and with its offsets, at most the partitions' ends.
+
+    A commit that came after its record in the source may have been looked at before the record.
+    """
+    offsets: dict[TopicPartition, CommittedOffset | None] = {}
+    for place, committed in view.offsets.items():
+        topic_id, end = ends.get(place, ("", committed.offset))
+        if committed.offset > end and committed.topic_id in ("", topic_id):
+            offsets[place] = replace(committed, offset=end)
+    return Decision(response=None, group=_without_members(view.group, now_ms), offsets=offsets)
+
+
+def _without_members(group: AnyGroup | None, now_ms: int) -> AnyGroup | None:
+    """The group once all have left; None where nothing changes."""
+    if group is None or not group.members:
+        return None
+    if isinstance(group, ConsumerGroup):
+        return departures.without(group, group.members, now_ms)
+    assert isinstance(group, Group)
+    return rounds.complete(rounds.begin(rounds.without(group, group.members)), now_ms)
