@@ -19,7 +19,7 @@ from tidelog.cli.cuts import cuts
 from tidelog.cli.demo.command import demo
 from tidelog.cli.doctor import doctor
 from tidelog.cli.group.commands import groups
-from tidelog.cli.lake import forget, lakes, maintain
+from tidelog.cli.lake import diff, forget, lakes, maintain
 from tidelog.cli.metrics import metrics
 from tidelog.cli.mirror.commands import mirrors
 from tidelog.cli.perf.command import perf
@@ -60,6 +60,7 @@ app.add_typer(acls, name="acl")
 app.add_typer(quotas, name="quota")
 app.add_typer(tenants, name="tenant")
 command(topics, "rewind", example="tidelog topic rewind orders --to-cut friday --execute", changes=True)(rewind_topic)
+command(lakes, "diff", example="tidelog lake diff lakes/main lakes/what-if --topic totals --by-key")(diff)
 command(lakes, "rewind", example="tidelog lake rewind --to-cut friday --execute", changes=True)(rewind_lake)
 for _name, _command, _example in (
     ("produce", produce, "seq 1000 | tidelog produce orders -H source=seq"),

@@ -5,3 +5,4 @@ from tidelog.cli.lake.branches import branches as branches
 from tidelog.cli.lake.commands import forget as forget
 from tidelog.cli.lake.commands import lakes as lakes
 from tidelog.cli.lake.commands import maintain as maintain
+from tidelog.cli.lake.differences import diff as diff
