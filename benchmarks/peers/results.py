@@ -67,24 +67,36 @@ class Results:
         filled, later = self.settings.get("filled", ()), self.settings.get("filled_at", "")
         return " and ".join(sorted({(later if case in filled else self.at)[:10] for case in cases}))
 
-    def filled(self, later: Self) -> Self:
-        """With the cases that failed here, or were not there yet, and that a later run on this machine measured.
+    def machines(self, cases: Iterable[str]) -> list[Mapping[str, Any]]:
+        """The machines on which the cases were measured: one, or two where some were filled in on another."""
+        filled, later = self.settings.get("filled", ()), self.settings.get("filled_machine", self.machine)
+        places = {case in filled for case in cases}
+        if is_same(self.machine, later):
+            places = {True in places}
+        return [later if is_later else self.machine for is_later in sorted(places)]
 
-        What was filled in before is measured again. A run that is not in full size adds nothing.
+    def filled(self, later: Self) -> Self:
+        """With the cases that failed here, or were not there yet, and that a later run measured.
+
+        What was filled in before is measured again. A run that is not in full size adds nothing, nor does one on
+        another machine that has not measured again all that was filled in: blocks name the machine of their cases.
         """
         got = set(later.settings["seconds"]) - set(later.settings["failed"])
         known = set(self.settings.get("seconds", ())) - set(self.settings["failed"])
-        if not is_same(self.machine, later.machine) or later.settings["quick"] or later.at <= self.at or got <= known:
-            return self
-        own = {one.case for one in self.measures} - set(self.settings.get("filled", ()))
+        before = set(self.settings.get("filled", ()))
+        own = {one.case for one in self.measures} - before
         more = [one for one in later.measures if one.case not in own]
         gained = {one.case for one in more}
+        is_one = is_same(self.settings.get("filled_machine", self.machine), later.machine) or before <= gained
+        if not is_one or later.settings["quick"] or later.at <= self.at or got <= known:
+            return self
         settings = {
             **self.settings,
             "failed": [case for case in self.settings["failed"] if case not in got],
             "notes": {**self.settings.get("notes", {}), **later.settings.get("notes", {})},
             "filled": sorted({*self.settings.get("filled", ()), *gained}),
             "filled_at": later.at,
+            "filled_machine": later.machine,
         }
         measures = (*(one for one in self.measures if one.case not in gained), *more)
         demands = (

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import machine
 from measures import Measure
@@ -183,7 +184,9 @@ def _rows(shown: Sequence[Line], peers: Sequence[str]) -> list[str]:
 
 
 def _footer(results: Results, cases: Iterable[str]) -> str:
-    return f"Measured on {results.days(cases)}: {setting(results)}. All figures, each round's too: {_KEPT}."
+    named = list(cases)
+    machines = " and ".join(map(_described, results.machines(named)))
+    return f"Measured on {results.days(named)}: {machines}. All figures, each round's too: {_KEPT}."
 
 
 def summary(results: Results) -> str:
@@ -255,10 +258,14 @@ def _named(mine: Sequence[tuple[Line, float]], how: str, *, alike: bool) -> list
 
 
 def setting(results: Results) -> str:
-    """The machine and the versions, for a footer."""
-    versions = results.machine["versions"]
+    """The machine and the versions, for a heading."""
+    return _described(results.machine)
+
+
+def _described(facts: Mapping[str, Any]) -> str:
+    versions = facts["versions"]
     named = [f"{text} {versions[key]}" for key, text in _VERSIONS.items() if key in versions]
-    return ", ".join([machine.one_line(dict(results.machine)), *named])
+    return ", ".join([machine.one_line(dict(facts)), *named])
 
 
 def amount(value: float, unit: str) -> str:
