@@ -11,7 +11,7 @@ Source: `ConsumerProtocolSubscription.json`, `ConsumerProtocolAssignment.json`, 
 
 import struct
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from tidelog.groups.model import TopicPartition
@@ -89,6 +89,23 @@ def decode_assignment(data: bytes) -> Assignment:
     reader = _FieldReader(data, "assignment")
     reader.version()
     return Assignment(tuple(reader.partitions()), reader.data())
+
+
+def newest_claims(
+    claims: Mapping[str, tuple[Collection[TopicPartition], int]],
+) -> dict[str, list[TopicPartition]]:
+    """What each member may say it owns: of several that claim a partition, those of the newest generation.
+
+    `claims`: by member, partitions and the generation in which it owned them. Source: `AbstractStickyAssignor`.
+    """
+    newest: defaultdict[TopicPartition, int] = defaultdict(lambda: -2)
+    for partitions, generation in claims.values():
+        for partition in partitions:
+            newest[partition] = max(newest[partition], generation)
+    return {
+        name: [partition for partition in partitions if newest[partition] == generation]
+        for name, (partitions, generation) in claims.items()
+    }
 
 
 def encode_sticky_user_data(owned: Iterable[TopicPartition], generation: int) -> bytes:

@@ -92,7 +92,8 @@ class ConsumerMember:
     `topics` that it subscribes to by name, and `matched` that its `regex` matches and it may see. `assignor`: the one
     that it votes for. `epoch`: the last one that it has heard of. `previous_epoch`: the one before, which a request may
     still name whose answer was lost. `assigned`: what it may read. `revoking`: what it has to give up first; no other
-    member gets that before it says that it has.
+    member gets that before it says that it has. `protocols`: of a member of the classic protocol, as a `Member` has
+    them; none for one of the consumer protocol.
     """
 
     member_id: str
@@ -110,6 +111,12 @@ class ConsumerMember:
     previous_epoch: int = 0
     assigned: Assignment = frozenset()
     revoking: Assignment = frozenset()
+    protocols: tuple[tuple[str, bytes], ...] = ()
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether it is a member by the classic protocol, among others of the consumer protocol."""
+        return bool(self.protocols)
 
     @property
     def turn(self) -> int:

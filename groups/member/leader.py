@@ -1,6 +1,5 @@
 """What the leader of a group does: share the partitions out among the members, and notice when they change."""
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from tidelog.groups.assignors.assign import assign
@@ -11,6 +10,7 @@ from tidelog.groups.consumer_protocol import (
     decode_sticky_user_data,
     decode_subscription,
     encode_assignment,
+    newest_claims,
     subscribed_topics,
 )
 from tidelog.groups.model import Group, TopicPartition
@@ -33,23 +33,6 @@ def share_out(group: Group, partition_counts: Mapping[str, int]) -> dict[str, by
         static_ids={name: member.instance_id for name, member in group.members.items()},
     )
     return {name: encode_assignment(Assignment(tuple(partitions))) for name, partitions in shares.items()}
-
-
-def newest_claims(
-    claims: Mapping[str, tuple[Collection[TopicPartition], int]],
-) -> dict[str, list[TopicPartition]]:
-    """What each member may say it owns: of several that claim a partition, those of the newest generation.
-
-    `claims`: by member, partitions and the generation in which it owned them. Source: `AbstractStickyAssignor`.
-    """
-    newest: defaultdict[TopicPartition, int] = defaultdict(lambda: -2)
-    for partitions, generation in claims.values():
-        for partition in partitions:
-            newest[partition] = max(newest[partition], generation)
-    return {
-        name: [partition for partition in partitions if newest[partition] == generation]
-        for name, (partitions, generation) in claims.items()
-    }
 
 
 def is_shared_out(group: Group, partition_counts: Mapping[str, int]) -> bool:

@@ -3,16 +3,23 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from tidelog.groups.model import ConsumerGroup, Decision
+from tidelog.groups.model import AnyGroup, ConsumerGroup, Decision
+from tidelog.groups.rules.migration import Migration, turned_back
 
 
-def without(group: ConsumerGroup, member_ids: Iterable[str], now_ms: int) -> ConsumerGroup:
+def without(
+    group: ConsumerGroup, member_ids: Iterable[str], now_ms: int, policy: Migration = Migration.BIDIRECTIONAL
+) -> AnyGroup:
     """The group without these members, in the next epoch. The next heartbeat of any other one has it assigned.
 
-    Source: `GroupMetadataManager.consumerGroupFenceMember` (kafka 4.0).
+    With its last member of the consumer protocol it becomes classic, if those that are left can go on so.
+    Source: `GroupMetadataManager.consumerGroupFenceMembersWithDowngrade` (kafka 4.2).
     """
     gone = set(member_ids)
     members = {name: member for name, member in group.members.items() if name not in gone}
+    classic = turned_back(group, policy, members)
+    if classic is not None:
+        return classic
     targets = {name: target for name, target in group.targets.items() if name not in gone}
     empty_since_ms = None if members else now_ms
     return replace(
@@ -20,7 +27,9 @@ def without(group: ConsumerGroup, member_ids: Iterable[str], now_ms: int) -> Con
     )  # fmt: skip
 
 
-def evict(group: ConsumerGroup, watched: Mapping[str, int], now_ms: int) -> Decision[frozenset[str]]:
+def evict(
+    group: ConsumerGroup, watched: Mapping[str, int], now_ms: int, policy: Migration = Migration.BIDIRECTIONAL
+) -> Decision[frozenset[str]]:
     """Take out members that were silent, or did not give up partitions in time. Answers their ids.
 
     `watched`: member id -> its epoch when the watch began; a member that has come to another one since stays.
@@ -28,4 +37,4 @@ def evict(group: ConsumerGroup, watched: Mapping[str, int], now_ms: int) -> Deci
     gone = frozenset(
         name for name, epoch in watched.items() if name in group.members and group.members[name].epoch == epoch
     )
-    return Decision(response=gone, group=without(group, gone, now_ms) if gone else None)
+    return Decision(response=gone, group=without(group, gone, now_ms, policy) if gone else None)

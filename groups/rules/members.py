@@ -15,6 +15,7 @@ from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
 from tidelog.groups.model import AnyGroup, AnyMember, ConsumerGroup, Decision, Group, GroupPhase, GroupView, Member
 from tidelog.groups.rules.departures import evict
 from tidelog.groups.rules.departures import without as without_members
+from tidelog.groups.rules.migration import Migration
 from tidelog.groups.rules.rounds import begin, common_protocols, complete, elected_protocol, put, without
 from tidelog.log.base.errors import (
     FencedInstanceError,
@@ -292,14 +293,21 @@ def sync(
 # --- going -------------------------------------------------------------------------------------------------
 
 
-def leave(view: GroupView, group_id: str, member_id: str, *, now_ms: int) -> Decision[AnyGroup]:
+def leave(
+    view: GroupView,
+    group_id: str,
+    member_id: str,
+    *,
+    now_ms: int,
+    migration: Migration = Migration.BIDIRECTIONAL,
+) -> Decision[AnyGroup]:
     """A member goes; the others rebalance. Raises UnknownMemberError. Source: `GroupCoordinator.handleLeaveGroup`.
 
     Static members don't leave when they are closed, so that they can come back: their callers don't call this.
     """
     if isinstance(view.group, ConsumerGroup):
         check_member(view.group, member_id)
-        rest = without_members(view.group, [member_id], now_ms)
+        rest = without_members(view.group, [member_id], now_ms, migration)
         return Decision(response=rest, group=rest)
     group = current(view, group_id)
     check_member(group, member_id)
@@ -307,7 +315,12 @@ def leave(view: GroupView, group_id: str, member_id: str, *, now_ms: int) -> Dec
 
 
 def evict_silent(
-    view: GroupView, group_id: str, watched: Mapping[str, int], *, now_ms: int
+    view: GroupView,
+    group_id: str,
+    watched: Mapping[str, int],
+    *,
+    now_ms: int,
+    migration: Migration = Migration.BIDIRECTIONAL,
 ) -> Decision[frozenset[str]]:
     """Take out members that sent no heartbeat for their session timeout. Answers their ids.
 
@@ -315,7 +328,7 @@ def evict_silent(
     Source: `GroupCoordinator.onExpireHeartbeat`.
     """
     if isinstance(view.group, ConsumerGroup):
-        return evict(view.group, watched, now_ms)
+        return evict(view.group, watched, now_ms, migration)
     group = current(view, group_id)
     gone = frozenset(
         name for name, turn in watched.items() if name in group.members and group.members[name].turn == turn

@@ -16,6 +16,7 @@ from tidelog.groups.model import (
     TopicPartition,
 )
 from tidelog.groups.rules.members import check_generation, check_group_id, check_member, current, topics_of_members
+from tidelog.groups.rules.migration import seen_by
 from tidelog.log.base.errors import (
     GroupNotEmptyError,
     GroupNotFoundError,
@@ -96,7 +97,7 @@ def _require_committer(view: GroupView, committer: GroupIdentity) -> AnyGroup:
     check_group_id(group_id)
     if isinstance(view.group, ConsumerGroup):
         if generation >= 0 or view.group.members:
-            check_member_epoch(view.group, committer.member_id, generation)
+            check_member_epoch(view.group, committer.member_id, generation, committer.instance_id)
         return view.group
     group = current(view, group_id)
     if generation >= 0 and view.group is None:
@@ -115,13 +116,18 @@ def _require_committer(view: GroupView, committer: GroupIdentity) -> AnyGroup:
     return group
 
 
-def check_member_epoch(group: ConsumerGroup, member_id: str, epoch: int) -> None:
+def check_member_epoch(group: ConsumerGroup, member_id: str, epoch: int, instance_id: str | None = None) -> None:
     """Refuse a caller that is no member, or whose epoch is not the member's: its partitions may be others' by now.
 
-    Raises `UnknownMemberError`, `StaleMemberEpochError`. Source: `ConsumerGroup.validateOffsetCommit`.
+    Raises `UnknownMemberError`, `StaleMemberEpochError`; for one of the classic protocol also `FencedInstanceError`,
+    and `IllegalGenerationError` in place of a stale epoch. Source: `ConsumerGroup.validateOffsetCommit`.
     """
     check_member(group, member_id)
-    if (known_epoch := group.members[member_id].epoch) != epoch:
+    member = group.members[member_id]
+    if member.is_classic:
+        check_member(group, member_id, instance_id)
+        check_generation(seen_by(group, member), epoch)
+    if (known_epoch := member.epoch) != epoch:
         raise StaleMemberEpochError(
             f"Member {member_id!r} of group {group.group_id!r} is in epoch {known_epoch}, not {epoch}: what it owned"
             " then may be others' by now. Ask again in the epoch of the next heartbeat's answer."

@@ -46,6 +46,11 @@ COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "revoking": _RANGES,
     "target": _RANGES,
 }
+# What the third version adds: what a group is configured with; what a member of the classic protocol says of itself.
+FURTHER_COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    "config": list_of(name=pa.string(), value=pa.string()),
+    "protocols": list_of(name=pa.string(), metadata=pa.binary()),
+}
 _SAME: Final = (
     "instance_id", "rack", "client_id", "host", "session_timeout_ms", "rebalance_timeout_ms", "regex", "assignor",
     "previous_epoch",
@@ -138,6 +143,7 @@ def _member_row(group_id: str, member: ConsumerMember) -> Row:
         "matched": _names(member.matched),
         "assigned": _ranges(member.assigned),
         "revoking": _ranges(member.revoking),
+        "protocols": [{"name": name, "metadata": data} for name, data in member.protocols] or None,
     }
 
 
@@ -145,6 +151,7 @@ def _member(row: Row) -> ConsumerMember:
     same: dict[str, Any] = {name: row.get(name) for name in _SAME}
     topics, matched = (frozenset(one["name"] for one in row[column]) for column in ("topics", "matched"))
     assigned, revoking = (frozenset(_partitions(row[column])) for column in ("assigned", "revoking"))
+    protocols = tuple((one["name"], one["metadata"]) for one in row.get("protocols") or ())
     return ConsumerMember(
         member_id=row["member_id"],
         epoch=row["member_epoch"],
@@ -152,6 +159,7 @@ def _member(row: Row) -> ConsumerMember:
         matched=matched,
         assigned=assigned,
         revoking=revoking,
+        protocols=protocols,
         **same,
     )
 

@@ -47,9 +47,6 @@ _MEMBER = {
 }
 _OFFSET = ("offset", "leader_epoch", "metadata", "generation", "topic_id")
 
-# What the third version of these tables adds: what a group is configured with.
-_CONFIGURED = {"config": list_of(name=pa.string(), value=pa.string())}
-
 # `kind` offset: up to topic_id; kind group: generation, and what follows topic_id; kind pending: as offset, and the
 # transaction that it waits for.
 SCHEMA = RowSchema(
@@ -77,7 +74,7 @@ SCHEMA = RowSchema(
         "producer_epoch": pa.int32(),
         "transaction": pa.int64(),
     },
-    growth=(modern_rows.COLUMNS, _CONFIGURED),
+    growth=(modern_rows.COLUMNS, modern_rows.FURTHER_COLUMNS),
 )
 
 

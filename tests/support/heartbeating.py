@@ -7,8 +7,10 @@ from typing import Any
 
 from tidelog.groups.model import AssignedPartition, ConsumerGroup, GroupView
 from tidelog.groups.rules.members import evict_silent
+from tidelog.groups.rules.migration import Migration
 from tidelog.groups.rules.modern import heartbeat as rule
-from tidelog.groups.rules.modern.heartbeat import AssignableTopic, Heartbeat, HeartbeatAnswer
+from tidelog.groups.rules.modern.heartbeat import Heartbeat, HeartbeatAnswer
+from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.groups.rules.offsets import decide_commit
 from tidelog.log.base.errors import TidelogError
 from tidelog.transactions.ports import GroupIdentity
@@ -34,7 +36,9 @@ class Heard:
         assert isinstance(self.view.group, ConsumerGroup)
         return self.view.group
 
-    def beat(self, member_id: str, epoch: int, **says: Any) -> HeartbeatAnswer:
+    def beat(
+        self, member_id: str, epoch: int, migration: Migration = Migration.BIDIRECTIONAL, **says: Any
+    ) -> HeartbeatAnswer:
         """One heartbeat; a newcomer says all that it has to."""
         if epoch == JOINS:
             says = {"topics": {"t"}, "rebalance_timeout_ms": 1000, "owned": ()} | says
@@ -42,7 +46,7 @@ class Heard:
             if says.get(name) is not None:
                 says[name] = frozenset(says[name])
         request = Heartbeat(group_id="g", member_id=member_id, epoch=epoch, **says)
-        return self.decide(lambda view: rule.heartbeat(view, self.topics, request, now_ms=7))
+        return self.decide(lambda view: rule.heartbeat(view, self.topics, request, now_ms=7, migration=migration))
 
     def decide(self, decision: Any) -> Any:
         made = decision(self.view)

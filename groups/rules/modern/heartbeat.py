@@ -6,14 +6,16 @@ Source: `GroupMetadataManager.consumerGroupHeartbeat` and its neighbours (kafka 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import mmh3
 
 from tidelog.groups.assignors.server_side import SERVER_ASSIGNORS, Subscriber
+from tidelog.groups.consumer_protocol import PROTOCOL_TYPE
 from tidelog.groups.model import (
     AWAY,
+    AnyGroup,
     AssignedPartition,
     Assignment,
     ConsumerGroup,
@@ -23,7 +25,10 @@ from tidelog.groups.model import (
 )
 from tidelog.groups.rules.departures import without
 from tidelog.groups.rules.members import check_group_id, group_of_other_type
-from tidelog.groups.rules.modern.reconciliation import Owned, reconcile
+from tidelog.groups.rules.migration import Migration
+from tidelog.groups.rules.modern.reconciliation import Owned, owns_else, reconcile
+from tidelog.groups.rules.modern.topics import AssignableTopic, MissingTopicsError, Topics
+from tidelog.groups.rules.modern.turning import turned
 from tidelog.groups.rules.offsets import group_not_found
 from tidelog.log.base.errors import (
     FencedInstanceError,
@@ -38,32 +43,13 @@ LEAVES = -1
 GOES_AWAY = AWAY
 
 
-@dataclass(frozen=True, slots=True)
-class AssignableTopic:
-    """A topic as assignors see it: its id, and its number of partitions."""
-
-    topic_id: str
-    partitions: int
-
-
-# {name: facts} of topics; None for one that is not there.
-Topics = Mapping[str, AssignableTopic | None]
-
-
-class MissingTopicsError(Exception):
-    """A rule needs to know topics that it was not given: ask for `names`, and decide again."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        super().__init__(names)
-        self.names = frozenset(names)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
     """What a member says. None: as it said before. Times in ms.
 
     `regex`: "" takes a subscription back. `matched`: the topics that its regular expression matches now, where that was
-    looked up. `owned`: the partitions that it owns. `refresh`: look whether topics have changed.
+    looked up. `owned`: the partitions that it owns. `refresh`: look whether topics have changed. `protocols`: of a
+    member of the classic protocol.
     """
 
     group_id: str
@@ -81,6 +67,7 @@ class Heartbeat:
     assignor: str | None = None
     owned: Owned = None
     refresh: bool = False
+    protocols: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def is_full(self) -> bool:
@@ -93,13 +80,19 @@ class Heartbeat:
 class HeartbeatAnswer:
     """The group after a heartbeat; the member's epoch, and what it may read: None where it knows that."""
 
-    group: ConsumerGroup
+    group: AnyGroup
     epoch: int
     assigned: Assignment | None = None
 
 
 def heartbeat(
-    view: GroupView, topics: Topics, request: Heartbeat, *, now_ms: int, default_assignor: str = "uniform"
+    view: GroupView,
+    topics: Topics,
+    request: Heartbeat,
+    *,
+    now_ms: int,
+    default_assignor: str = "uniform",
+    migration: Migration = Migration.BIDIRECTIONAL,
 ) -> Decision[HeartbeatAnswer]:
     """A member joins, stays, changes its subscription, goes on towards its target, or leaves.
 
@@ -113,10 +106,27 @@ def heartbeat(
     """
     check_group_id(request.group_id)
     if request.epoch in (LEAVES, GOES_AWAY):
-        return _leave(view, request, now_ms)
-    group = _group(view, request)
-    before = _member(group, request)
-    member = _told(before, request)
+        return _leave(view, request, now_ms, migration)
+    group = _group(view, request, topics, migration)
+    before = member_of(group, request)
+    member = told(before, request)
+    group, member = advanced(group, before, member, topics, request, default_assignor)
+    # One that has to give up partitions may not have heard that, as it has not said yet that it did.
+    unsure = request.is_full or request.epoch != before.epoch or bool(member.revoking)
+    tells = unsure or member.assigned != before.assigned or owns_else(request.owned, member.assigned)
+    answer = HeartbeatAnswer(group, member.epoch, member.assigned if tells else None)
+    return Decision(response=answer, group=None if group == view.group else group)
+
+
+def advanced(
+    group: ConsumerGroup,
+    before: ConsumerMember,
+    member: ConsumerMember,
+    topics: Topics,
+    request: Heartbeat,
+    default_assignor: str,
+) -> tuple[ConsumerGroup, ConsumerMember]:
+    """The group and the member, after what the member says of itself, `before` and now. Raises `MissingTopicsError`."""
     # A static member that came back follows in the place of the one that it was.
     targets = {member.member_id if name == before.member_id else name: target for name, target in group.targets.items()}
     members = {name: other for name, other in group.members.items() if name != before.member_id}
@@ -125,19 +135,14 @@ def heartbeat(
     if group.epoch > group.assignment_epoch:
         group = assigned(group, topics, default_assignor)
     member = reconcile(group, member, request.owned)
-    group = replace(group, members={**group.members, member.member_id: member})
-    # One that has to give up partitions may not have heard that, as it has not said yet that it did.
-    unsure = request.is_full or request.epoch != before.epoch or bool(member.revoking)
-    told = unsure or member.assigned != before.assigned
-    answer = HeartbeatAnswer(group, member.epoch, member.assigned if told else None)
-    return Decision(response=answer, group=None if group == view.group else group)
+    return replace(group, members={**group.members, member.member_id: member}), member
 
 
 # --- the member ---------------------------------------------------------------------------------------------
 
 
-def _group(view: GroupView, request: Heartbeat) -> ConsumerGroup:
-    """The group; one that had members of another type, and has none, becomes one of the type consumer."""
+def _group(view: GroupView, request: Heartbeat, topics: Topics, migration: Migration) -> ConsumerGroup:
+    """The group; a classic one becomes one of the type consumer: with its members where that is allowed."""
     group = view.group
     if isinstance(group, ConsumerGroup):
         return group
@@ -146,18 +151,21 @@ def _group(view: GroupView, request: Heartbeat) -> ConsumerGroup:
     if group is None:
         return ConsumerGroup(request.group_id)
     if group.members:
-        raise group_of_other_type(group)
+        if not migration.upgrades or group.protocol_type != PROTOCOL_TYPE:
+            raise group_of_other_type(group)
+        return turned(group, topics)
     return ConsumerGroup(request.group_id, group.generation, group.generation)
 
 
-def _member(group: ConsumerGroup, request: Heartbeat) -> ConsumerMember:
+def member_of(group: ConsumerGroup, request: Heartbeat) -> ConsumerMember:
     """The member that asks, as the group knows it: a newcomer is one of epoch 0, which subscribes to nothing."""
     if request.instance_id is not None:
         holder = _holder(group, request.instance_id)
         if holder is not None and holder.member_id != request.member_id:
             if request.epoch != JOINS:
                 raise _fenced_instance(group, request, holder)
-            if holder.epoch != AWAY:
+            takes_place = holder.is_classic or bool(request.protocols)  # as in the classic protocol
+            if holder.epoch != AWAY and not takes_place:
                 raise UnreleasedInstanceError(
                     f"Member {request.member_id!r} can't join group {group.group_id!r}: member {holder.member_id!r} has"
                     f" its `group.instance.id` {request.instance_id!r}, and has not left. Give each consumer its own"
@@ -169,6 +177,8 @@ def _member(group: ConsumerGroup, request: Heartbeat) -> ConsumerMember:
         if holder is not None and holder.epoch == AWAY and request.epoch == JOINS:
             return replace(holder, epoch=0, previous_epoch=0)
     member = group.members.get(request.member_id)
+    if member is not None and member.is_classic is not bool(request.protocols) and request.epoch != JOINS:
+        raise _unknown(group, request)
     if member is None:
         if request.epoch != JOINS:
             raise _unknown(group, request)
@@ -212,7 +222,7 @@ def _fenced_instance(group: ConsumerGroup, request: Heartbeat, holder: ConsumerM
     )
 
 
-def _told(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
+def told(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
     """The member with what it says now."""
     timeout_ms, regex = request.rebalance_timeout_ms, request.regex
     changed = replace(
@@ -227,6 +237,7 @@ def _told(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
         topics=member.topics if request.topics is None else request.topics,
         regex=member.regex if regex is None else (regex or None),
         assignor=member.assignor if request.assignor is None else request.assignor,
+        protocols=request.protocols,
     )
     if changed.regex is None:
         return replace(changed, matched=frozenset())
@@ -240,7 +251,7 @@ def _is_resubscribed(before: ConsumerMember, now: ConsumerMember) -> bool:
 # --- leaving -----------------------------------------------------------------------------------------------
 
 
-def _leave(view: GroupView, request: Heartbeat, now_ms: int) -> Decision[HeartbeatAnswer]:
+def _leave(view: GroupView, request: Heartbeat, now_ms: int, migration: Migration) -> Decision[HeartbeatAnswer]:
     group = view.group
     if not isinstance(group, ConsumerGroup):
         raise group_not_found(request.group_id) if group is None else group_of_other_type(group)
@@ -254,9 +265,9 @@ def _leave(view: GroupView, request: Heartbeat, now_ms: int) -> Decision[Heartbe
         raise _unknown(group, request)
     if request.epoch == GOES_AWAY:
         away = replace(member, epoch=AWAY, previous_epoch=member.epoch, revoking=frozenset())
-        after = replace(group, members={**group.members, away.member_id: away})
+        after: AnyGroup = replace(group, members={**group.members, away.member_id: away})
     else:
-        after = without(group, [member.member_id], now_ms)
+        after = without(group, [member.member_id], now_ms, migration)
     return Decision(response=HeartbeatAnswer(after, request.epoch), group=after)
 
 

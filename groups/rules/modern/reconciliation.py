@@ -35,6 +35,11 @@ def reconcile(group: ConsumerGroup, member: ConsumerMember, owned: Owned) -> Con
     return replace(member, epoch=epoch, previous_epoch=member.epoch, assigned=assigned, revoking=frozenset())
 
 
+def owns_else(owned: Owned, assigned: Assignment) -> bool:
+    """Whether a member says that it owns other partitions than it is assigned."""
+    return owned is not None and owned != {(one.topic_id, one.partition) for one in assigned}
+
+
 def _owns(owned: Owned, partitions: Assignment) -> bool:
     """Whether a member may still own some of these partitions: one that does not say what it owns may."""
     if not partitions:

@@ -50,7 +50,7 @@ class ConfigHandlers:
         wanted = set(getattr(call.body, "resource_types", (CLIENT_METRICS,))) or set(every)
         if wanted.difference(every):
             return {"error_code": UnsupportedVersionError.kafka_code, "config_resources": ()}
-        named = []
+        named: list[Answer] = []
         for kind in every:
             if kind in wanted:
                 names = await self._context.blocking(self._names, kind)

@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.access import AccessSettings
 from tidelog.cluster.model import ALL
+from tidelog.groups.rules.migration import Migration
 from tidelog.log.base.keys import keys_of
 from tidelog.log.config.broker_keys import held
 from tidelog.server.base.listener_settings import ListenerSettings, SecurityProtocol, any_authenticates
@@ -67,11 +68,17 @@ class GroupSettings:
     consumer_max_heartbeat_interval_ms: int = held("group.consumer.max.heartbeat.interval.ms")
     consumer_max_size: int = held("group.consumer.max.size")
     assignors: str = held("group.consumer.assignors")
+    migration: str = held("group.consumer.migration.policy")
 
     @property
     def consumer_assignors(self) -> tuple[str, ...]:
         """The assignors of the consumer protocol, the default first."""
         return tuple(self.assignors.split(","))
+
+    @property
+    def migration_policy(self) -> Migration:
+        """Which groups with members change their type."""
+        return Migration(self.migration)
 
 
 @dataclass(frozen=True, slots=True)

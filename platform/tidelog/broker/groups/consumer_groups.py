@@ -21,15 +21,8 @@ from tidelog.broker.groups.errors import GroupFullError, InvalidHeartbeatError, 
 from tidelog.broker.groups.subscriptions import Subscriptions
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.model import AnyGroup, Assignment, ConsumerGroup, Decision, GroupView
-from tidelog.groups.rules.modern.heartbeat import (
-    GOES_AWAY,
-    JOINS,
-    Heartbeat,
-    HeartbeatAnswer,
-    MissingTopicsError,
-    Topics,
-    heartbeat,
-)
+from tidelog.groups.rules.modern.heartbeat import GOES_AWAY, JOINS, Heartbeat, HeartbeatAnswer, heartbeat
+from tidelog.groups.rules.modern.topics import MissingTopicsError, Topics
 from tidelog.log.base.errors import TidelogError, UnsupportedAssignorError
 
 logger = logging.getLogger(__name__)
@@ -98,13 +91,21 @@ class ConsumerGroupHandlers:
             try:
                 return await self._decided_once(group, request, known_topics)
             except MissingTopicsError as e:
-                known_topics = await self._subscriptions.facts(e.names)
+                known_topics = {**known_topics, **await self._subscriptions.facts(e.names)}
 
     async def _decided_once(self, group: CoordinatedGroup, request: Heartbeat, topics: Topics) -> HeartbeatAnswer:
         now_ms, default = self._clock.now_ms(), self._settings.consumer_assignors[0]
+        policy = self._settings.migration_policy
 
         def rule(view: GroupView) -> Decision[tuple[HeartbeatAnswer, AnyGroup | None]]:
-            decision = heartbeat(view, topics, request, now_ms=now_ms, default_assignor=default)
+            decision = heartbeat(
+                view,
+                topics,
+                request,
+                now_ms=now_ms,
+                default_assignor=default,
+                migration=policy,
+            )
             return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
 
         answer = self._unchanged(group, rule)
@@ -141,7 +142,7 @@ class ConsumerGroupHandlers:
     def _is_full(self, group: CoordinatedGroup) -> bool:
         return len(group.state.members) >= self._settings.consumer_max_size
 
-    def _interval_ms(self, group: ConsumerGroup, longest_ms: int) -> int:
+    def _interval_ms(self, group: AnyGroup, longest_ms: int) -> int:
         """How long the member waits with its next heartbeat: the less a heartbeat costs, the shorter a rebalance is."""
         by_cost = max(_SHORTEST_MS, _MEMBER_MS * len(group.members), round(_ENTRIES * self._coordinator.entry_s * 1000))
         return min(by_cost, longest_ms)

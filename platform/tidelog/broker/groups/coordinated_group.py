@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.groups.model import AnyGroup, ConsumerGroup, Group, GroupPhase, Member
 from tidelog.groups.rules.members import check_member
+from tidelog.groups.rules.migration import must_rejoin
 from tidelog.log.base.errors import RebalanceInProgressError, TidelogError
 
 # What the shell finds a parked request's client by.
@@ -124,7 +125,7 @@ class CoordinatedGroup:
         self._syncs: dict[str, tuple[Ticket, int]] = {}
         self._pending: dict[str, float] = {}  # ids that were given out, until they are used
         self._hold: _Hold | None = None
-        # Members that have to give up partitions: since when on, in which epoch of theirs.
+        # Members that have to give up partitions, or to join again for that: since when on, in which epoch of theirs.
         self._revocations: dict[str, tuple[int, float]] = {}
         self._round: object = None
         self._round_s = 0.0
@@ -162,7 +163,12 @@ class CoordinatedGroup:
     def _revoking(self, now_s: float) -> dict[str, tuple[int, float]]:
         if not isinstance(self.state, ConsumerGroup):
             return {}
-        revoking = {name: member.epoch for name, member in self.state.members.items() if member.revoking}
+        state = self.state
+        revoking = {
+            name: member.epoch
+            for name, member in state.members.items()
+            if member.revoking or (member.is_classic and must_rejoin(state, member))
+        }
         before = self._revocations
         return {
             name: before[name] if name in before and before[name][0] == epoch else (epoch, now_s)

@@ -259,8 +259,10 @@ class GroupCoordinator:
 
     def evict(self, group: CoordinatedGroup, turns: Mapping[str, int]) -> None:
         """Members that fell silent go, unless they have joined since."""
-        group_id = group.state.group_id
-        self._write_eviction(group, lambda view, ms: evict_silent(view, group_id, turns, now_ms=ms), list(turns))
+        group_id, policy = group.state.group_id, self._context.settings.groups.migration_policy
+        self._write_eviction(
+            group, lambda view, ms: evict_silent(view, group_id, turns, now_ms=ms, migration=policy), list(turns)
+        )
 
     def _write_eviction(
         self,

@@ -187,7 +187,7 @@ def described_consumer_group(view: GroupView, group_id: str, allowed: int) -> Ma
             "subscribed_topic_regex": member.regex,
             "assignment": _named(member.assigned),
             "target_assignment": _named(group.target(name)),
-            "member_type": 1,
+            "member_type": 0 if member.is_classic else 1,
         }
         for name, member in sorted(group.members.items())
     ]

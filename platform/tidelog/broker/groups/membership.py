@@ -5,7 +5,8 @@ Source: `GroupMetadataManager.classicGroupJoin` and its neighbours (kafka 4.0), 
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -14,14 +15,20 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup, JoinAnswer, Joining, ShareAnswer, rebalancing
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import GroupFullError, InvalidSessionTimeoutError, MemberIdRequiredError, code_of
+from tidelog.broker.groups.subscriptions import Subscriptions
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.groups.model import AnyGroup, ConsumerGroup, Decision, GroupPhase, GroupView, Member
+from tidelog.groups.model import AnyGroup, AnyMember, ConsumerGroup, Decision, Group, GroupPhase, GroupView, Member
 from tidelog.groups.rules.members import check_generation, check_member, current, join, leave, other_protocol, sync
+from tidelog.groups.rules.migration import seen_by
+from tidelog.groups.rules.modern.joining import ClassicGroupError, join_among_modern
+from tidelog.groups.rules.modern.topics import AssignableTopic, MissingTopicsError
 from tidelog.log.base.errors import InconsistentProtocolError, TidelogError, UnknownMemberError
 
 logger = logging.getLogger(__name__)
 
 _MS = timedelta(milliseconds=1)
+# How often a group may change its type while one request to join is decided.
+_MOST_TURNS = 4
 
 
 class MembershipHandlers:
@@ -32,6 +39,7 @@ class MembershipHandlers:
         self._ids = context.lake.ids
         self._clock = context.clock
         self._coordinator = coordinator
+        self._subscriptions = Subscriptions(context)
 
     def handlers(self) -> Handlers:
         """By API."""
@@ -80,9 +88,7 @@ class MembershipHandlers:
                 raise GroupFullError(
                     f"Group {body.group_id!r} has {self._settings.max_size} members, `group.max.size`."
                 )
-            join(
-                GroupView(group.state), body.group_id, member, rejoins=False, now_ms=0, protocol_type=body.protocol_type
-            )
+            _refuse_by(group.state, member, body.protocol_type)
         if fresh and instance_id is None and call.version >= 4:
             group.expect(member_id, session_ms / 1000, now_s)
             raise MemberIdRequiredError(member_id)
@@ -90,10 +96,50 @@ class MembershipHandlers:
             await self._checked(group, member_id, instance_id)
         reason = getattr(body, "reason", None)
         logger.info("Group %r: %s joins%s.", body.group_id, member_id, f" ({reason})" if reason else "")
-        ticket: asyncio.Future[JoinAnswer] = asyncio.get_running_loop().create_future()
-        self._coordinator.join(group, Joining(member, body.protocol_type, expected, ticket, fresh))
-        joined: JoinAnswer = await self._parked(group, ticket)
-        return joined
+        return await self._joined_as(group, member, body.protocol_type, known=expected, fresh=fresh)
+
+    async def _joined_as(
+        self, group: CoordinatedGroup, member: Member, protocol_type: str, *, known: bool, fresh: bool
+    ) -> JoinAnswer:
+        """Have a member join by the rules of the group's type, which may be another once that is decided."""
+        for _ in range(_MOST_TURNS):
+            among_modern = is_modern(group.state)
+            try:
+                if among_modern:
+                    return await self._joined_among_modern(group, member, protocol_type, known)
+                ticket: asyncio.Future[JoinAnswer] = asyncio.get_running_loop().create_future()
+                self._coordinator.join(group, Joining(member, protocol_type, known, ticket, fresh))
+                joined: JoinAnswer = await self._parked(group, ticket)
+                return joined
+            except (ClassicGroupError, InconsistentProtocolError) as e:
+                await self._coordinator.look(group)
+                if isinstance(e, InconsistentProtocolError) and is_modern(group.state) is among_modern:
+                    raise
+        raise rebalancing(group.state.group_id)
+
+    async def _joined_among_modern(
+        self, group: CoordinatedGroup, member: Member, protocol_type: str, known: bool
+    ) -> JoinAnswer:
+        """Join a group of the type consumer: it is answered at once. Raises `ClassicGroupError`."""
+        group_id, known_topics = group.state.group_id, dict[str, AssignableTopic | None]()
+        default, policy = self._settings.consumer_assignors[0], self._settings.migration_policy
+
+        def rule(view: GroupView) -> Decision[tuple[Group, AnyGroup | None]]:
+            decision = join_among_modern(
+                view, known_topics, group_id, member,
+                rejoins=known, protocol_type=protocol_type, default_assignor=default, migration=policy,
+            )  # fmt: skip
+            return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
+
+        while True:
+            try:
+                seen = await self._coordinator.change(group, rule)
+                break
+            except MissingTopicsError as e:
+                known_topics |= await self._subscriptions.facts(e.names)
+        group.drop_expected(member.member_id)
+        group.heard(member.member_id, self._clock.elapsed_s())
+        return JoinAnswer(seen, member.member_id, None)
 
     async def _parked(self, group: CoordinatedGroup, ticket: "asyncio.Future[Any]") -> Any:
         try:
@@ -135,9 +181,12 @@ class MembershipHandlers:
         instance_id = getattr(body, "group_instance_id", None)
         group = await self._coordinator.group(body.group_id)
         await self._checked(group, body.member_id, instance_id, body.generation_id)
-        _require_protocol(group.state, getattr(body, "protocol_type", None), getattr(body, "protocol_name", None))
+        state = seen(group.state, body.member_id)
+        _require_protocol(state, getattr(body, "protocol_type", None), getattr(body, "protocol_name", None))
+        if isinstance(group.state, ConsumerGroup):
+            group.heard(body.member_id, self._clock.elapsed_s())
+            return ShareAnswer(state, body.member_id)
         ticket: asyncio.Future[ShareAnswer] = asyncio.get_running_loop().create_future()
-        state = group.state
         if state.phase is GroupPhase.PREPARING:
             group.heard(body.member_id, self._clock.elapsed_s())
             raise rebalancing(body.group_id)
@@ -168,7 +217,7 @@ class MembershipHandlers:
             group = await self._coordinator.group(body.group_id)
             await self._checked(group, body.member_id, getattr(body, "group_instance_id", None), body.generation_id)
             group.heard(body.member_id, self._clock.elapsed_s())
-            if group.state.phase is GroupPhase.PREPARING:
+            if seen(group.state, body.member_id).phase is GroupPhase.PREPARING:
                 raise rebalancing(body.group_id)
         except TidelogError as e:
             return {"error_code": code_of(e)}
@@ -218,7 +267,7 @@ class MembershipHandlers:
 
         def rule(view: GroupView) -> Decision[tuple[None, AnyGroup | None]]:
             who = leaving(view.group or current(view, group_id), member_id, instance_id)
-            decision = leave(view, group_id, who, now_ms=now_ms)
+            decision = leave(view, group_id, who, now_ms=now_ms, migration=self._settings.migration_policy)
             return Decision(response=(None, decision.group), group=decision.group)
 
         await self._coordinator.change(group, rule)
@@ -259,29 +308,57 @@ def joined_answer(joined: JoinAnswer, version: int) -> Mapping[str, Any]:
 def leaving(group: AnyGroup, member_id: str, instance_id: str | None) -> str:
     """The id of the member that is to leave: a static one may be named by its static id alone.
 
-    One of the consumer protocol leaves by a heartbeat; here an administrator removes a static one. Raises
+    One of the consumer protocol leaves by a heartbeat: here an administrator removes a static one. Raises
     UnknownMemberError, FencedInstanceError.
     """
     if isinstance(group, ConsumerGroup) and instance_id is None:
-        raise other_protocol(group, member_id)
+        member = group.members.get(member_id)
+        if member is None or not member.is_classic:
+            raise other_protocol(group, member_id)
     if instance_id is None or member_id:
         check_member(group, member_id, instance_id)
         return member_id
-    for member in group.members.values():
-        if member.instance_id == instance_id:
-            return member.member_id
+    members: Iterable[AnyMember] = group.members.values()
+    for holder in members:
+        if holder.instance_id == instance_id:
+            return holder.member_id
     raise UnknownMemberError(f"Group {group.group_id!r} has no member of the static id {instance_id!r}.")
 
 
 def _require_member(group: AnyGroup, member_id: str, instance_id: str | None, generation: int | None) -> None:
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, ConsumerGroup) and not _is_classic(group, member_id):
         raise other_protocol(group, member_id)
     check_member(group, member_id, instance_id)
     if generation is not None:
-        check_generation(group, generation)
+        check_generation(seen(group, member_id), generation)
 
 
-def _require_protocol(group: AnyGroup, protocol_type: str | None, protocol: str | None) -> None:
+def _refuse_by(group: AnyGroup, member: Member, protocol_type: str) -> None:
+    """Refuse a newcomer that can't join the group, before it is given an id. Raises as the rules that it joins by."""
+    view = GroupView(group)
+    if is_modern(group):
+        with suppress(MissingTopicsError):
+            join_among_modern(view, {}, group.group_id, member, rejoins=False, protocol_type=protocol_type)
+    else:
+        join(view, group.group_id, member, rejoins=False, now_ms=0, protocol_type=protocol_type)
+
+
+def _is_classic(group: ConsumerGroup, member_id: str) -> bool:
+    member = group.members.get(member_id)
+    return member is not None and member.is_classic
+
+
+def is_modern(group: AnyGroup) -> bool:
+    """Whether members of the classic protocol join by the rules of a group of the type consumer."""
+    return isinstance(group, ConsumerGroup) and bool(group.members)
+
+
+def seen(group: AnyGroup, member_id: str) -> Group:
+    """A group as its member of the classic protocol sees it."""
+    return seen_by(group, group.members[member_id]) if isinstance(group, ConsumerGroup) else group
+
+
+def _require_protocol(group: Group, protocol_type: str | None, protocol: str | None) -> None:
     """Refuse a member that takes the group for one of another protocol (KIP-559)."""
     if protocol_type not in (None, group.protocol_type) or protocol not in (None, group.protocol):
         raise InconsistentProtocolError(

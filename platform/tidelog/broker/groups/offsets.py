@@ -113,7 +113,10 @@ class OffsetHandlers:
         committer = GroupIdentity(group_id, member_id, body.generation_id_or_member_epoch, instance_id)
 
         def rule(view: GroupView) -> Decision[None]:
-            if isinstance(view.group, ConsumerGroup) and committer.generation >= 0 and call.version < _EPOCHS_SINCE:
+            members = view.group.members if isinstance(view.group, ConsumerGroup) else {}
+            member = members.get(member_id)
+            says_epochs = member is not None and not member.is_classic and committer.generation >= 0
+            if says_epochs and call.version < _EPOCHS_SINCE:
                 raise UnsupportedVersionError(
                     f"A member of a group of the type consumer commits by version {_EPOCHS_SINCE} or later."
                 )

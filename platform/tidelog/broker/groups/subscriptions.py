@@ -6,7 +6,7 @@ from typing import Final
 from tidelog.broker.base.calls import Peer
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.expressions import compiled
-from tidelog.groups.rules.modern.heartbeat import AssignableTopic
+from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.log.base.errors import TidelogError
 from tidelog.operations.rights import Right
 

@@ -127,6 +127,13 @@ DESCRIBED: Final = (
         "the assignors of the consumer protocol; the first one is taken where members ask for none",
         default="uniform,range",
     ),
+    FieldKey(
+        "group.consumer.migration.policy",
+        Matching("disabled|upgrade|downgrade|bidirectional", "disabled, upgrade, downgrade or bidirectional"),
+        "whether a group with members becomes one of the type consumer with its first member of that protocol, and a"
+        " classic one when its last one goes",
+        default="bidirectional",
+    ),
     _value(
         "telemetry.max.bytes",
         _MB,

@@ -12,7 +12,7 @@ from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.consumer_groups import REFRESH_S, ConsumerGroupHandlers
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.groups.model import GroupView
-from tidelog.groups.rules.modern.heartbeat import AssignableTopic
+from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.log.base.clock import SystemIds
 
 JOINS = 0

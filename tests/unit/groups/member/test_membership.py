@@ -3,9 +3,9 @@
 import pytest
 from support.group_members import GROUP, FakeGroup, FakeGroupLog
 
+from tidelog.groups.consumer_protocol import newest_claims
 from tidelog.groups.member.events import MemberConfig
 from tidelog.groups.member.heartbeats import FOLDER, lease_path
-from tidelog.groups.member.leader import newest_claims
 from tidelog.groups.model import CommittedOffset, ConsumerGroup, ConsumerMember, Decision, GroupPhase
 from tidelog.groups.rules.offsets import decide_commit
 from tidelog.log.base.errors import (

@@ -43,6 +43,7 @@ MEMBERS = st.builds(
     previous_epoch=EPOCHS,
     assigned=PARTITIONS,
     revoking=PARTITIONS,
+    protocols=st.lists(st.tuples(NAMES, st.binary(max_size=3)), max_size=2).map(tuple),
 )
 MODERN = st.builds(
     ConsumerGroup,

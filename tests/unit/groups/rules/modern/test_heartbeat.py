@@ -8,7 +8,8 @@ from support.heartbeating import AWAY, JOINS, LEAVES, Heard, topics
 from tidelog.groups.model import AssignedPartition, CommittedOffset, ConsumerGroup, Group, GroupPhase, GroupView, Member
 from tidelog.groups.rules.expiry import expire
 from tidelog.groups.rules.members import evict_silent, join, leave
-from tidelog.groups.rules.modern.heartbeat import AssignableTopic, MissingTopicsError
+from tidelog.groups.rules.migration import Migration
+from tidelog.groups.rules.modern.topics import AssignableTopic, MissingTopicsError
 from tidelog.groups.rules.offsets import decide_commit, delete_group, delete_offsets
 from tidelog.log.base.errors import (
     FencedInstanceError,
@@ -197,7 +198,7 @@ def test_the_assignor_that_most_ask_for_is_taken() -> None:
 # --- with the rules of all groups -----------------------------------------------------------------------------
 
 
-def test_types_change_only_while_there_are_no_members() -> None:
+def test_types_change_only_while_there_are_no_members_where_members_must_not_migrate() -> None:
     group = heard()
     group.beat("a", JOINS)
     with pytest.raises(InconsistentProtocolError, match="of the type consumer"):
@@ -209,7 +210,7 @@ def test_types_change_only_while_there_are_no_members() -> None:
     assert joined.group.generation == epoch + 1
     group.view = GroupView(joined.group)
     with pytest.raises(GroupNotFoundError, match="not of the type consumer"):
-        group.beat("b", JOINS)
+        group.beat("b", JOINS, migration=Migration.DISABLED)
     group.view = GroupView(leave(group.view, "g", "c", now_ms=1).group)
     assert group.beat("b", JOINS).epoch > epoch + 1
 
