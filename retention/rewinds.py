@@ -24,11 +24,13 @@ MOST_INPUTS = 1_000
 class TopicRewind:
     """What a rewind of a topic did, or, dry, would do.
 
-    `records`: how many left; `rewritten`: how many segments held them, with `rewritten_bytes`. `arrived`: {partition:
-    offsets that were appended since it began}, which stay. `failures`: {partition: why it keeps its records}.
+    `ends`: of each partition as it began, below which records left. `records`: how many; `rewritten`: how many segments
+    held them, with `rewritten_bytes`. `arrived`: {partition: offsets that were appended since}, which stay.
+    `failures`: {partition: why it keeps its records}.
     """
 
     topic: str
+    ends: Mapping[int, int] = field(default_factory=dict)
     records: int = 0
     rewritten: int = 0
     rewritten_bytes: int = 0
@@ -76,6 +78,7 @@ def rewind_topic(
         state = opened.state()
     return TopicRewind(
         topic,
+        ends,
         passes.records,
         len(passes.rewritten),
         sum(segment.size for segment in passes.rewritten),

@@ -15,6 +15,7 @@ from tidelog.log.delta.actions import decode_entry
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.retention.predicates.where import Where
+from tidelog.retention.restoring import Restored, restore_topic
 from tidelog.retention.rewinds import TopicRewind, rewind_topic
 from tidelog.retention.rewrites.executors import Executor
 from tidelog.transactions.upkeep import TransactionUpkeep
@@ -39,15 +40,16 @@ class MovedPosition:
 class Rewind:
     """What a rewind did, or would do.
 
-    `crossing`: {transactional id: other topics}, where a part of its transactions after the cut stays, as only some
-    topics are rewound. `compacted`: topics of which compaction has dropped older values since the cut, which don't
-    come back. `left`: {topic: why it stays as it is}.
+    `restored`: what came back from a branch. `crossing`: {transactional id: other topics}, where a part of its
+    transactions after the cut stays, as only some topics are rewound. `compacted`: topics of which compaction has
+    dropped older values since the cut, which don't come back. `left`: {topic: why it stays as it is}.
     """
 
     cut: Cut
     executed: bool
     topics: tuple[TopicRewind, ...]
     positions: tuple[MovedPosition, ...] = ()
+    restored: tuple[Restored, ...] = ()
     crossing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     compacted: tuple[str, ...] = ()
     left: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +62,8 @@ class Rewind:
     @property
     def failed(self) -> bool:
         """Whether a partition keeps its records, or a group its position."""
-        return any(topic.failures for topic in self.topics) or any(moved.why_not for moved in self.positions)
+        stays = any(topic.failures for topic in self.topics) or any(topic.problems for topic in self.restored)
+        return stays or any(moved.why_not for moved in self.positions)
 
 
 def rewind_topics(
@@ -72,21 +75,24 @@ def rewind_topics(
     groups: bool = False,
     execute: bool = False,
     executor: Executor | None = None,
+    branch: Lake | None = None,
 ) -> Rewind:
     """Take what came to topics after a cut out of them: all, or the records that `where` means.
 
-    `groups`: positions after the cut go back to it, of groups without members. Nothing is changed without `execute`.
-    Raises `UnknownTopicError`, `CutLostError`, `PolicyViolationError` for the registry's topic, and as `rewind_topic`.
+    `groups`: positions after the cut go back to it, of groups without members. `branch`: what compaction has dropped
+    since comes back from there. Nothing is changed without `execute`.
+    Raises `UnknownTopicError`, `CutLostError`, `PolicyViolationError` for the registry's topic, and where keys were
+    erased since that would come back; and as `rewind_topic`.
     """
     states = {topic: lake.topic(topic).state() for topic in topics}
     firsts = {topic: ends_of(cut, topic, state.topic_id) for topic, state in states.items()}
     for topic in topics:
         _refuse_schemas(topic)
-    return _run(lake, cut, firsts, states, where, groups, execute, executor)
+    return _run(lake, cut, firsts, states, where, groups, execute, executor, branch=branch)
 
 
 def rewind_lake(
-    lake: Lake, cut: Cut, *, execute: bool = False, executor: Executor | None = None, where: Where | None = None
+    lake: Lake, cut: Cut, *, execute: bool = False, executor: Executor | None = None, branch: Lake | None = None
 ) -> Rewind:
     """Take what came to a lake after a cut out of all its topics, and set its groups without members back to it.
 
@@ -110,7 +116,7 @@ def rewind_lake(
         known = cut.topics.get(topic)
         firsts[topic] = known.ends if known is not None and known.topic_id == state.topic_id else {}
     gone = dict.fromkeys(cut.topics.keys() - states.keys() - left.keys(), "it was deleted since")
-    return _run(lake, cut, firsts, states, where, True, execute, executor, left | gone)
+    return _run(lake, cut, firsts, states, None, True, execute, executor, left | gone, branch)
 
 
 def _rows(cut: Cut) -> set[str]:
@@ -136,7 +142,9 @@ def _run(
     execute: bool,
     executor: Executor | None,
     left: Mapping[str, str] | None = None,
+    branch: Lake | None = None,
 ) -> Rewind:
+    restorable = [] if branch is None else _restorable(lake, branch, cut, states, where)
     log = GroupLog(lake)
     settle = TransactionUpkeep(lake, LoggedOffsets(log)).complete_for
     by = f"cut {cut.name}"
@@ -147,16 +155,55 @@ def _run(
         )
         for topic in states
     )
+    restored: list[Restored] = []
+    if branch is not None:
+        restored += (
+            restore_topic(lake, branch, topic, firsts[topic], by=by, dry_run=not execute) for topic in restorable
+        )
     positions = plan_positions(cut, log.views(), states) if groups else []
     if execute:
         positions = [_moved(log, moved) for moved in positions]
     crossing = _crossing(lake, cut, states)
-    return Rewind(cut, execute, rewound, tuple(positions), crossing, compacted, left or {})
+    left_dropped = tuple(topic for topic in compacted if topic not in restorable)
+    return Rewind(cut, execute, rewound, tuple(positions), tuple(restored), crossing, left_dropped, left or {})
+
+
+def _restorable(lake: Lake, branch: Lake, cut: Cut, states: Mapping[str, TopicState], where: Where | None) -> list[str]:
+    """The topics that the branch has, too. Refuses to bring back what was erased since the cut."""
+    if where is not None:
+        raise PolicyViolationError(
+            "A condition says which records leave, and a branch brings back all that compaction dropped: give one of"
+            " them."
+        )
+    topics = []
+    for topic, state in states.items():
+        theirs = branch.peek(topic)
+        if topic in cut.topics and theirs is not None and theirs.topic_id == state.topic_id:
+            _require_nothing_erased(lake, cut, topic, state)
+            topics.append(topic)
+    return topics
+
+
+def _require_nothing_erased(lake: Lake, cut: Cut, topic: str, state: TopicState) -> None:
+    try:
+        for version in range(cut.tables[topic].version + 1, state.version + 1):
+            path = f"{topic}/{layout.entry_path(version)}"
+            if decode_entry(version, lake.storage.get(path), path).info.operation == "FORGET":
+                why = f"keys were erased from it since the cut (entry {version}), and would come back"
+                break
+        else:
+            return
+    except ObjectNotFoundError:
+        why = "its log is not kept back to the cut, so that nothing says whether keys were erased since"
+    raise PolicyViolationError(
+        f"Topic '{topic}' gets nothing back from a branch: {why}. Rewind it without the branch; what compaction dropped"
+        " can be copied from the branch by hand."
+    )
 
 
 def _is_compacted(state: TopicState, ends: Mapping[int, int]) -> bool:
     """Whether compaction has compared what came after the cut with what was before."""
-    return any((state.txn(f"{layout.CLEAN_PREFIX}{p}") or 0) > ends.get(p, 0) > 0 for p in range(state.partitions))
+    return any(state.cleans.get(p, 0) > ends.get(p, 0) > 0 for p in range(state.partitions))
 
 
 # --- positions ---------------------------------------------------------------------------------------------

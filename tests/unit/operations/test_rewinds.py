@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.faults import FaultyStorage
-from support.logs import FakeClock, memory_lake, open_lake, quiet, read_offsets, values
+from support.logs import CountingIds, FakeClock, memory_lake, open_lake, quiet, read_offsets, values
 from support.rewrites import merge
 from support.transactions import GROUP, SharedLake, copy, dies_before, stage
 
@@ -16,8 +16,11 @@ from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import LakeFollowsError, PolicyViolationError, UnknownTopicError
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.lake import Lake
-from tidelog.operations.cuts import take_cut
+from tidelog.mirror.branch.making import make_branch
+from tidelog.operations.cuts import create_cut, take_cut
 from tidelog.operations.rewinds import rewind_lake, rewind_topics
+from tidelog.retention.compaction.run import LocalCompactor, compact
+from tidelog.retention.key_erasure import erase_keys
 from tidelog.retention.predicates.parse import parse_where
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -274,3 +277,70 @@ def test_exactly_these_records_leave(
     assert seen(storage, clock) == stays
     assert done.records == len(written) - len(stays)
     assert lake.offsets("t")[0][1] == len(written)
+
+
+# --- what compaction dropped -------------------------------------------------------------------------------
+
+
+def keyed(*texts: str) -> pa.Table:
+    """Records of keys, the first letter of each."""
+    return values(*texts, key=pa.array([text[0].encode() for text in texts], pa.binary()))
+
+
+def compacted_since(cut_name: str) -> tuple[Lake, Lake, Cut, FaultyStorage, FakeClock]:
+    """A topic that was compacted after a cut, and a branch of the cut."""
+    lake, storage, clock = memory_lake()
+    lake.create_topic("t", 1, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1"})
+    lake.topic("t").append(keyed("a0", "b0"))
+    lake.topic("t").append(keyed("c0"))
+    cut = create_cut(lake, cut_name)
+    branch = Lake(f"{storage.uri}-branch", None, clock=clock, ids=CountingIds(7_000_000), may_change_follower=True)
+    make_branch(lake, branch, cut_name)
+    lake.topic("t").append(keyed("a1"))
+    lake.topic("t").append(keyed("z1"))
+    clock.pass_s(10)
+    assert compact(lake, "t", now_ms=clock.ms, compactor=LocalCompactor(lake.storage, lake.ids)).landed
+    assert [text for _, text in seen(storage, clock)] == ["b0", "c0", "a1", "z1"]
+    return lake, Lake(branch.uri, False, clock=clock, ids=CountingIds(8_000_000)), cut, storage, clock
+
+
+def test_what_compaction_dropped_comes_back_from_a_branch() -> None:
+    lake, branch, cut, storage, clock = compacted_since("friday")
+    assert rewind_topics(lake, cut, ["t"]).compacted == ("t",)
+    shown = rewind_topics(lake, cut, ["t"], branch=branch)
+    assert ([one.records for one in shown.restored], shown.compacted) == ([1], ())
+    done = rewind_topics(lake, cut, ["t"], execute=True, branch=branch)
+    assert (done.failed, [one.records for one in done.restored]) == (False, [1])
+    assert seen(storage, clock) == [(0, "a0"), (1, "b0"), (2, "c0")]
+    assert lake.offsets("t") == {0: (0, 5)}
+    version = lake.topic("t").state().version
+    assert rewind_topics(lake, cut, ["t"], execute=True, branch=branch).restored[0].records == 0
+    assert lake.topic("t").state().version == version
+    # What was compared before is compared again: no older value stays.
+    lake.topic("t").append(keyed("a2"))
+    lake.topic("t").append(keyed("z2"))
+    clock.pass_s(10)
+    assert compact(lake, "t", now_ms=clock.ms, compactor=LocalCompactor(lake.storage, lake.ids)).landed
+    assert [text for _, text in seen(storage, clock)] == ["b0", "c0", "a2", "z2"]
+
+
+def test_what_was_erased_since_the_cut_does_not_come_back() -> None:
+    lake, branch, cut, storage, clock = compacted_since("friday")
+    erase_keys(lake, "t", [b"b"])
+    with pytest.raises(PolicyViolationError, match="keys were erased from it since the cut"):
+        rewind_topics(lake, cut, ["t"], execute=True, branch=branch)
+    assert [text for _, text in seen(storage, clock)] == ["c0", "a1", "z1"]
+    with pytest.raises(PolicyViolationError, match="give one of"):
+        rewind_topics(lake, cut, ["t"], branch=branch, where=parse_where("key = 'a'"))
+
+
+def test_a_branch_that_went_on_within_a_segment_brings_nothing_back() -> None:
+    lake, branch, cut, storage, clock = compacted_since("friday")
+    branch.topic("t").append(keyed("q0"))
+    merge(branch, "t")
+    done = rewind_topics(lake, cut, ["t"], execute=True, branch=branch)
+    assert done.failed
+    assert [*done.restored[0].problems.values()] == [
+        "no segment of the branch ends at offset 3, where the cut does: make the branch at the cut"
+    ]
+    assert seen(storage, clock) == [(1, "b0"), (2, "c0")]

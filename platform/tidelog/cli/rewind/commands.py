@@ -1,5 +1,7 @@
 """`tidelog topic rewind` and `tidelog lake rewind`: what came after a cut leaves, and groups go back to it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +12,7 @@ from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, note, number, print_json, say, size, table
 
 if TYPE_CHECKING:
+    from tidelog.log.lake import Lake
     from tidelog.operations.rewinds import Rewind
 
 ToCut = Annotated[str, typer.Option(metavar="NAME", help="The cut ('tidelog cut list').", show_default=False)]
@@ -19,6 +22,12 @@ Where = Annotated[
         metavar="CONDITION",
         help="Only records that this means, such as \"headers['deploy'] = '42'\": key, headers['name'] and timestamp,"
         " with =, !=, <, <=, >, >=, IN, LIKE, BETWEEN, IS NULL, AND, OR, NOT.",
+    ),
+]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="BRANCH", help="Bring back what compaction dropped since the cut, from a branch made at it."
     ),
 ]
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this, only show what would be done.")]
@@ -33,6 +42,7 @@ def rewind_topic(
         bool,
         typer.Option("--groups", help="Set groups' offsets after the cut back to it, where a group has no members."),
     ] = False,
+    branch: From = None,
     execute: Execute = False,
 ) -> None:
     """Take the records that came after a cut out of topics: all, or those that a condition means.
@@ -48,13 +58,25 @@ def rewind_topic(
         condition = None if where is None else parse_where(where)
     except InvalidConditionError as e:
         raise typer.BadParameter(str(e), param_hint="--where") from None
-    with call.open_lake() as opened:
+    with call.open_lake() as opened, _branch(call, branch) as of:
         cut = CutLog(opened).get(to_cut)
-        done = rewind_topics(opened, cut, list(dict.fromkeys(names)), where=condition, groups=groups, execute=execute)
+        topics = list(dict.fromkeys(names))
+        done = rewind_topics(opened, cut, topics, where=condition, groups=groups, execute=execute, branch=of)
     _report(call, done)
 
 
-def rewind_lake(call: Session, to_cut: ToCut, execute: Execute = False) -> None:
+@contextmanager
+def _branch(call: Session, address: str | None) -> "Iterator[Lake | None]":
+    from tidelog.log.lake import Lake
+
+    if address is None:
+        yield None
+        return
+    with Lake(address, False, options=call.store) as branch:
+        yield branch
+
+
+def rewind_lake(call: Session, to_cut: ToCut, branch: From = None, execute: Execute = False) -> None:
     """Take all records that came after a cut out of all topics, and set groups without members back to it.
 
     Shows what would go; --execute does it. A topic that was made since is emptied. So every transaction after the cut
@@ -63,8 +85,8 @@ def rewind_lake(call: Session, to_cut: ToCut, execute: Execute = False) -> None:
     from tidelog.cuts.cut_log import CutLog
     from tidelog.operations.rewinds import rewind_lake as rewind
 
-    with call.open_lake() as opened:
-        done = rewind(opened, CutLog(opened).get(to_cut), execute=execute)
+    with call.open_lake() as opened, _branch(call, branch) as of:
+        done = rewind(opened, CutLog(opened).get(to_cut), execute=execute, branch=of)
     _report(call, done)
 
 
@@ -111,6 +133,10 @@ def remarks(done: "Rewind") -> list[str]:
         f"{topic} was compacted since the cut: older values that were replaced after it don't come back."
         for topic in done.compacted
     ]
+    for back in done.restored:
+        told += [f"{back.topic} [{p}] gets nothing back: {why}." for p, why in sorted(back.problems.items())]
+        if back.records:
+            told.append(f"{back.topic}: {number(back.records)} records come back from the branch.")
     for one in done.topics:
         told += [f"{one.topic} [{p}] keeps its records: {why}" for p, why in sorted(one.failures.items())]
         told += [
@@ -147,6 +173,15 @@ def rewind_json(done: "Rewind") -> dict[str, Any]:
                 "stays": one.why_not or None,
             }
             for one in done.positions
+        ],
+        "restored": [
+            {
+                "topic": back.topic,
+                "records": back.records,
+                "copied_bytes": back.copied_bytes,
+                "problems": {str(p): why for p, why in sorted(back.problems.items())},
+            }
+            for back in done.restored
         ],
         "crossing": {name: list(topics) for name, topics in done.crossing.items()},
         "compacted": list(done.compacted),
