@@ -24,6 +24,7 @@ class SmallS3:
     names are taken and not kept. `permits` says whether an action of IAM on a bucket, or on "bucket/key", is allowed.
     `now` is when all objects were put. `misses`: objects of these names are not there for readers and listings, as at a
     node that has just come back; a conditional put, which all nodes decide, finds them. `away`: it answers 503.
+    `unwritable`: it reads and takes no writes, as a store does of which a majority of nodes is gone.
     """
 
     ignores_conditions: bool = False
@@ -32,6 +33,7 @@ class SmallS3:
     forgets: re.Pattern[str] | None = None
     misses: re.Pattern[str] | None = None
     away: bool = False
+    unwritable: bool = False
     now: Callable[[], datetime] = lambda: datetime(2026, 11, 21, tzinfo=UTC)
     permits: Callable[[str, str], bool] = lambda _action, _resource: True
     objects: dict[str, bytes] = field(default_factory=dict)
@@ -112,10 +114,10 @@ class _Handler(BaseHTTPRequestHandler):
     def parse_request(self) -> bool:
         if not super().parse_request():
             return False
-        if self.s3.away:
+        if self.s3.away or (self.s3.unwritable and self.command in ("PUT", "POST", "DELETE")):
             self.s3.seen.append(f"{self.command} {self.path}")
             self.rfile.read(int(self.headers.get("content-length") or 0))
-            self._refuse(503, "ServerNotInitialized")
+            self._refuse(503, "ServerNotInitialized" if self.s3.away else "SlowDownWrite")
             return False
         asked = _action(self.command, self.path)
         if asked is None or self.s3.permits(*asked):

@@ -30,6 +30,8 @@ _CODE = re.compile(r"<Code>(\w+)</Code>")
 _CONNECTION = re.compile(r"HttpError \{\s*kind: (\w+)")
 _TRIES = re.compile(r" in ([\d.]+)(\w+), after (\d+) retries, max_retries: \d+, retry_timeout: \w+")
 _SLOW_DOWN = (429, 503)
+# 503 of a replicated store (MinIO's codes), of whose nodes too few answer one another: no matter of how much is asked.
+_TOO_FEW_NODES: Final = {"SlowDownWrite": "to write", "SlowDownRead": "to read"}
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 _TRY_LATER = (408, 409, 412, 425, 429)
 # S3 answers 200 to a deletion that it denies, and says so of the key.
@@ -164,11 +166,13 @@ def _unavailable(action: str, location: str, error: Exception, secrets: Collecti
     if missing:  # or a role's service that is away for a while
         return StorageUnavailableError(missing)
     open_end = "" if action == "read" else " A write may or may not have happened: look before you repeat it."
-    advice = (
-        "The store wants fewer requests: send larger batches from fewer writers, or try again later."
-        if _status(str(error)) in _SLOW_DOWN
-        else "Check that the store can be reached, or try again later."
-    )
+    lacking = _TOO_FEW_NODES.get(_code(str(error)) or "")
+    if lacking:
+        advice = f"Too few of the store's nodes are there {lacking}: start those that are gone, or try again later."
+    elif _status(str(error)) in _SLOW_DOWN:
+        advice = "The store wants fewer requests: send larger batches from fewer writers, or try again later."
+    else:
+        advice = "Check that the store can be reached, or try again later."
     return StorageUnavailableError(
         f"No clear answer to an attempt to {action} {location}: {describe(error, secrets)}.{open_end} {advice} How"
         " often and how long a request is repeated say lake.store.retries and lake.store.retry.timeout.ms."
