@@ -1,4 +1,4 @@
-"""What a group may be configured with: keys of groups of the type consumer, by Kafka's names.
+"""What a group may be configured with: keys of groups of the types consumer and streams, by Kafka's names.
 
 Source: `GroupConfig`, `GroupCoordinatorConfig` (kafka 4.2).
 """
@@ -31,6 +31,25 @@ class GroupConfig(Settings):
         int_of(1),
         "The longest interval between heartbeats of a member of the consumer protocol.",
         "group.consumer.heartbeat.interval.ms",
+    )
+
+    streams_session_timeout_ms = Key(
+        45_000,
+        int_of(1),
+        "How long a member of the streams protocol may be silent.",
+        "group.streams.session.timeout.ms",
+    )
+    streams_heartbeat_interval_ms = Key(
+        5_000,
+        int_of(1),
+        "The longest interval between heartbeats of a member of the streams protocol.",
+        "group.streams.heartbeat.interval.ms",
+    )
+    streams_num_standby_replicas = Key(
+        0,
+        int_of(0),
+        "How many copies there are of each state of a streams group, in other processes than it is used in.",
+        "group.streams.num.standby.replicas",
     )
 
     @classmethod

@@ -1,6 +1,7 @@
 """What a consumer group is, as its log says: its members, what they read, and committed offsets.
 
-A group rebalances by Kafka's classic protocol (`Group`), or by that of KIP-848 (`ConsumerGroup`).
+A group rebalances by Kafka's classic protocol (`Group`), by that of KIP-848 (`ConsumerGroup`), or by that of KIP-1071
+(`StreamsGroup`).
 """
 
 from collections.abc import Mapping
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
+from tidelog.groups.topology import NO_TASKS, Tasks, Topology
 from tidelog.transactions.model import TransactionKey
 
 # A partition by topic and number.
@@ -27,6 +29,8 @@ class GroupPhase(StrEnum):
     # Of groups of the type consumer: no assignment of the newest epoch yet; members that have not all of theirs yet.
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
+    # Of streams groups: their topics are not as their topology needs them.
+    NOT_READY = "NotReady"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +208,130 @@ class ConsumerGroup:
         return
 
 
-AnyMember: TypeAlias = Member | ConsumerMember
-AnyGroup: TypeAlias = Group | ConsumerGroup
+@dataclass(frozen=True, slots=True)
+class StreamsMember:
+    """A member of a `StreamsGroup`. Times in ms; epochs as those of a `ConsumerMember`.
+
+    `process_id`: of the process that it is a thread of, which keeps one copy of a state at most. `endpoint`: where that
+    process answers queries. `tags`: (key, value), sorted, of where it stands. `topology_epoch`: of the topology that it
+    runs. `assigned`: the tasks that it has; `revoking`: those that it has to give up first.
+    """
+
+    member_id: str
+    client_id: str = ""
+    host: str = ""
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int = 300_000
+    rack: str | None = None
+    process_id: str = ""
+    endpoint: tuple[str, int] | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    topology_epoch: int = 0
+    epoch: int = 0
+    previous_epoch: int = 0
+    assigned: Tasks = NO_TASKS
+    revoking: Tasks = NO_TASKS
+
+    @property
+    def instance_id(self) -> None:
+        """No member is static, as in Kafka."""
+        return
+
+    @property
+    def turn(self) -> int:
+        """What a watch over it goes by: a member whose epoch has changed since lives."""
+        return self.epoch
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether it is one of the classic protocol: none is."""
+        return False
+
+    @property
+    def joined(self) -> bool:
+        """Whether it takes part in a round: there are none."""
+        return False
+
+    @property
+    def held(self) -> Tasks:
+        """The tasks that it may be at work on."""
+        return self.assigned | self.revoking
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsGroup:
+    """A group that runs an application of Kafka Streams. Epochs never go back.
+
+    `epoch`: grows with each change of members, the topology or its topics. `assignment_epoch`: the one that `targets`
+    were computed for: the tasks that each member has in the end. `metadata_hash`: of the topics that are required.
+    `ready`: whether these are there as the topology needs them. `shutdown_by`: the member that asked all to shut down.
+    """
+
+    group_id: str
+    epoch: int = 0
+    assignment_epoch: int = 0
+    topology: Topology | None = None
+    metadata_hash: int = 0
+    ready: bool = False
+    shutdown_by: str | None = None
+    members: Mapping[str, StreamsMember] = field(default_factory=dict)
+    targets: Mapping[str, Tasks] = field(default_factory=dict)
+    # As a `Group` has it.
+    empty_since_ms: int | None = None
+
+    @property
+    def phase(self) -> GroupPhase:
+        """Kafka's state of the group."""
+        if not self.members:
+            return GroupPhase.EMPTY
+        if not self.ready:
+            return GroupPhase.NOT_READY
+        if self.epoch > self.assignment_epoch:
+            return GroupPhase.ASSIGNING
+        settled = all(self.is_reconciled(member) for member in self.members.values())
+        return GroupPhase.STABLE if settled else GroupPhase.RECONCILING
+
+    def target(self, member_id: str) -> Tasks:
+        """The tasks that a member has in the end."""
+        return self.targets.get(member_id, NO_TASKS)
+
+    def is_reconciled(self, member: StreamsMember) -> bool:
+        """Whether a member has all tasks that it is to have, and no others, in the epoch of the assignment."""
+        is_current = member.epoch == self.assignment_epoch and not member.revoking
+        return is_current and member.assigned == self.target(member.member_id)
+
+    # --- what it has in common with other groups ---
+
+    @property
+    def type(self) -> str:
+        """Its type, by Kafka's name."""
+        return "streams"
+
+    @property
+    def generation(self) -> int:
+        """Its epoch."""
+        return self.epoch
+
+    @property
+    def protocol_type(self) -> str:
+        """By Kafka's name."""
+        return "streams"
+
+    @property
+    def protocol(self) -> str:
+        """The assignor: there is one."""
+        return "sticky"
+
+    @property
+    def leader(self) -> None:
+        """No member leads."""
+        return
+
+
+# Groups whose members have epochs, and what they are to do from the coordinator.
+EpochGroup: TypeAlias = ConsumerGroup | StreamsGroup
+AnyMember: TypeAlias = Member | ConsumerMember | StreamsMember
+AnyGroup: TypeAlias = Group | EpochGroup
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from tidelog.groups.member.events import COOPERATIVE, GroupDoor, MemberConfig, P
 from tidelog.groups.member.failure_detector import FailureDetector
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.leader import is_shared_out, share_out, topics_of
-from tidelog.groups.model import ConsumerGroup, Group, GroupPhase, Member, TopicPartition
+from tidelog.groups.model import EpochGroup, Group, GroupPhase, Member, TopicPartition
 from tidelog.groups.rules.members import check_member, join, leave, other_protocol, sync
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
@@ -76,7 +76,7 @@ class GroupSession:
     def look(self) -> Group:
         """The group as it is now. Raises UnknownMemberError and FencedInstanceError when it no longer has us."""
         group = self._log.group(self._group_id) or Group(self._group_id)
-        if isinstance(group, ConsumerGroup):  # it was evicted, and those that came have another protocol
+        if isinstance(group, EpochGroup):  # it was evicted, and those that came have another protocol
             raise other_protocol(group, self.member_id)
         check_member(group, self.member_id, self._config.instance_id)
         self.leads = group.leader == self.member_id

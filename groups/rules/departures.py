@@ -1,14 +1,14 @@
-"""How members leave a group of the type consumer: by themselves, or evicted. Pure."""
+"""How members leave a group whose members have epochs: by themselves, or evicted. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from tidelog.groups.model import AnyGroup, ConsumerGroup, Decision
+from tidelog.groups.model import AnyGroup, Decision, EpochGroup, StreamsGroup
 from tidelog.groups.rules.migration import Migration, turned_back
 
 
 def without(
-    group: ConsumerGroup, member_ids: Iterable[str], now_ms: int, policy: Migration = Migration.BIDIRECTIONAL
+    group: EpochGroup, member_ids: Iterable[str], now_ms: int, policy: Migration = Migration.BIDIRECTIONAL
 ) -> AnyGroup:
     """The group without these members, in the next epoch. The next heartbeat of any other one has it assigned.
 
@@ -16,6 +16,8 @@ def without(
     Source: `GroupMetadataManager.consumerGroupFenceMembersWithDowngrade` (kafka 4.2).
     """
     gone = set(member_ids)
+    if isinstance(group, StreamsGroup):
+        return streams_without(group, gone, now_ms)
     members = {name: member for name, member in group.members.items() if name not in gone}
     classic = turned_back(group, policy, members)
     if classic is not None:
@@ -27,8 +29,24 @@ def without(
     )  # fmt: skip
 
 
+def streams_without(group: StreamsGroup, gone: Collection[str], now_ms: int) -> StreamsGroup:
+    """A streams group without members, in the next epoch.
+
+    Source: `GroupMetadataManager.streamsGroupFenceMember` (kafka 4.2). A shutdown ends with the last member.
+    """
+    members = {name: member for name, member in group.members.items() if name not in gone}
+    return replace(
+        group,
+        epoch=group.epoch + 1,
+        members=members,
+        targets={name: target for name, target in group.targets.items() if name not in gone},
+        shutdown_by=group.shutdown_by if members else None,
+        empty_since_ms=None if members else now_ms,
+    )
+
+
 def evict(
-    group: ConsumerGroup, watched: Mapping[str, int], now_ms: int, policy: Migration = Migration.BIDIRECTIONAL
+    group: EpochGroup, watched: Mapping[str, int], now_ms: int, policy: Migration = Migration.BIDIRECTIONAL
 ) -> Decision[frozenset[str]]:
     """Take out members that were silent, or did not give up partitions in time. Answers their ids.
 

@@ -12,7 +12,18 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
-from tidelog.groups.model import AnyGroup, AnyMember, ConsumerGroup, Decision, Group, GroupPhase, GroupView, Member
+from tidelog.groups.model import (
+    AnyGroup,
+    AnyMember,
+    ConsumerGroup,
+    Decision,
+    EpochGroup,
+    Group,
+    GroupPhase,
+    GroupView,
+    Member,
+    StreamsGroup,
+)
 from tidelog.groups.rules.departures import evict
 from tidelog.groups.rules.departures import without as without_members
 from tidelog.groups.rules.migration import Migration
@@ -46,22 +57,21 @@ def current(view: GroupView, group_id: str) -> Group:
     Raises InconsistentProtocolError for a group of another type that has members.
     """
     group = view.group
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, EpochGroup):
         if group.members:
             raise InconsistentProtocolError(
-                f"Group {group_id!r} is of the type consumer: its members have `group.protocol` consumer, and no member"
-                " of the classic protocol can be among them. Set `group.protocol` to consumer, or stop its members"
-                " first."
+                f"Group {group_id!r} is of the type {group.type}: no member of the classic protocol can be among its"
+                f" members. Set `group.protocol` to {group.type}, or stop its members first."
             )
         return Group(group_id, generation=group.epoch, empty_since_ms=group.empty_since_ms)
     return Group(group_id) if group is None else group
 
 
-def group_of_other_type(group: Group) -> GroupNotFoundError:
-    """What a member of the consumer protocol is refused with, in a group of the classic one."""
+def group_of_other_type(group: AnyGroup) -> GroupNotFoundError:
+    """What a member of the consumer protocol is refused with, in a group of another one."""
     return GroupNotFoundError(
-        f"Group {group.group_id!r} is not of the type consumer: its members have `group.protocol` classic. Set"
-        " `group.protocol` to classic, or stop its members first."
+        f"Group {group.group_id!r} is not of the type consumer: its members have `group.protocol` {group.type}. Set"
+        f" `group.protocol` to {group.type}, or stop its members first."
     )
 
 
@@ -210,6 +220,8 @@ def topics_of_members(group: AnyGroup) -> frozenset[str] | None:
 
     Source: `computeSubscribedTopics`.
     """
+    if isinstance(group, StreamsGroup):
+        return group.topology.required if group.members and group.topology else frozenset()
     if isinstance(group, ConsumerGroup):
         return frozenset().union(*(member.subscription for member in group.members.values()))
     if group.protocol_type != PROTOCOL_TYPE:
@@ -242,11 +254,11 @@ def check_member(group: AnyGroup, member_id: str, instance_id: str | None = None
         )
 
 
-def other_protocol(group: ConsumerGroup, member_id: str) -> UnknownMemberError:
-    """What a member of the classic protocol is refused with, in a group of the type consumer that has members."""
+def other_protocol(group: EpochGroup, member_id: str) -> UnknownMemberError:
+    """What a member of the classic protocol is refused with, in a group of another type that has members."""
     return UnknownMemberError(
-        f"Group {group.group_id!r} has no member {member_id!r} of the classic protocol: it is of the type consumer. Set"
-        " `group.protocol` to consumer."
+        f"Group {group.group_id!r} has no member {member_id!r} of the classic protocol: it is of the type {group.type}."
+        f" Set `group.protocol` to {group.type}."
     )
 
 
@@ -305,7 +317,7 @@ def leave(
 
     Static members don't leave when they are closed, so that they can come back: their callers don't call this.
     """
-    if isinstance(view.group, ConsumerGroup):
+    if isinstance(view.group, EpochGroup):
         check_member(view.group, member_id)
         rest = without_members(view.group, [member_id], now_ms, migration)
         return Decision(response=rest, group=rest)
@@ -327,7 +339,7 @@ def evict_silent(
     `watched`: member id -> its `turn` when the watch began; a member that has joined since is alive, and stays.
     Source: `GroupCoordinator.onExpireHeartbeat`.
     """
-    if isinstance(view.group, ConsumerGroup):
+    if isinstance(view.group, EpochGroup):
         return evict(view.group, watched, now_ms, migration)
     group = current(view, group_id)
     gone = frozenset(
@@ -347,7 +359,7 @@ def evict_late(view: GroupView, group_id: str, generation: int, *, now_ms: int) 
     Source: `GroupCoordinator.onCompleteJoin` and `onExpirePendingSync`.
     """
     none: frozenset[str] = frozenset()
-    if isinstance(view.group, ConsumerGroup):
+    if isinstance(view.group, EpochGroup):
         return Decision(response=none)
     group = current(view, group_id)
     if group.generation != generation:

@@ -8,7 +8,9 @@ from tidelog.groups.model import (
     AnyGroup,
     CommittedOffset,
     ConsumerGroup,
+    ConsumerMember,
     Decision,
+    EpochGroup,
     Group,
     GroupPhase,
     GroupView,
@@ -95,7 +97,7 @@ def _require_committer(view: GroupView, committer: GroupIdentity) -> AnyGroup:
     """Refuse a caller that is no member of the group's generation, unless the group has no members."""
     group_id, generation = committer.group_id, committer.generation
     check_group_id(group_id)
-    if isinstance(view.group, ConsumerGroup):
+    if isinstance(view.group, EpochGroup):
         if generation >= 0 or view.group.members:
             check_member_epoch(view.group, committer.member_id, generation, committer.instance_id)
         return view.group
@@ -116,7 +118,7 @@ def _require_committer(view: GroupView, committer: GroupIdentity) -> AnyGroup:
     return group
 
 
-def check_member_epoch(group: ConsumerGroup, member_id: str, epoch: int, instance_id: str | None = None) -> None:
+def check_member_epoch(group: EpochGroup, member_id: str, epoch: int, instance_id: str | None = None) -> None:
     """Refuse a caller that is no member, or whose epoch is not the member's: its partitions may be others' by now.
 
     Raises `UnknownMemberError`, `StaleMemberEpochError`; for one of the classic protocol also `FencedInstanceError`,
@@ -124,7 +126,7 @@ def check_member_epoch(group: ConsumerGroup, member_id: str, epoch: int, instanc
     """
     check_member(group, member_id)
     member = group.members[member_id]
-    if member.is_classic:
+    if isinstance(group, ConsumerGroup) and isinstance(member, ConsumerMember) and member.is_classic:
         check_member(group, member_id, instance_id)
         check_generation(seen_by(group, member), epoch)
     if (known_epoch := member.epoch) != epoch:

@@ -12,15 +12,18 @@ from tidelog.groups.model import (
     CommittedOffset,
     ConsumerGroup,
     Decision,
+    EpochGroup,
     Group,
     GroupPhase,
     GroupView,
     Member,
     PendingPlace,
+    StreamsGroup,
     TopicPartition,
 )
-from tidelog.groups.store import modern_rows
+from tidelog.groups.store import modern_rows, streams_rows
 from tidelog.groups.store.modern_rows import MEMBER, TARGET, Parts
+from tidelog.groups.store.streams_rows import STREAMS, StreamsParts
 from tidelog.log.delta.schema import TIMESTAMP
 from tidelog.log.rows.schema import Row, RowSchema, list_of
 from tidelog.log.rows.state import RowKind
@@ -29,6 +32,8 @@ from tidelog.transactions.model import TransactionKey
 OFFSET = "offset"
 GROUP = "group"
 PENDING = "pending"
+# Kinds of rows that say of themselves that they are a streams group's.
+_OF_STREAMS = (streams_rows.TOPOLOGY, streams_rows.MEMBER, streams_rows.TARGET)
 CONFIG = "config"
 
 
@@ -74,7 +79,7 @@ SCHEMA = RowSchema(
         "producer_epoch": pa.int32(),
         "transaction": pa.int64(),
     },
-    growth=(modern_rows.COLUMNS, modern_rows.FURTHER_COLUMNS),
+    growth=(modern_rows.COLUMNS, modern_rows.FURTHER_COLUMNS, streams_rows.COLUMNS),
 )
 
 
@@ -130,8 +135,8 @@ _NOTHING = GroupView()
 
 def _size(group: AnyGroup | None) -> int:
     """How many rows it takes to say what a group is."""
-    if isinstance(group, ConsumerGroup):
-        return 1 + len(group.members) + len(group.targets)
+    if isinstance(group, EpochGroup):
+        return 1 + len(group.members) + len(group.targets) + (isinstance(group, StreamsGroup) and bool(group.topology))
     return 0 if group is None else 1
 
 
@@ -145,7 +150,14 @@ def _by_group(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
 def _after(view: GroupView, group_id: str, rows: Iterable[Row]) -> GroupView:
     group, offsets, pending, config = view.group, dict(view.offsets), view.pending, view.config
     parts = Parts.of(group) if isinstance(group, ConsumerGroup) else None
+    streams = StreamsParts.of(group) if isinstance(group, StreamsGroup) else None
     for row in rows:
+        if row["kind"] in _OF_STREAMS or row.get("type") == STREAMS:
+            streams = streams or StreamsParts()
+            streams.take(row)
+            continue
+        if row["kind"] == GROUP:  # of another type from here on
+            streams = None
         if row["kind"] in (MEMBER, TARGET) or (row["kind"] == GROUP and "type" in row):
             parts = parts or Parts()
             parts.take(row)
@@ -160,7 +172,8 @@ def _after(view: GroupView, group_id: str, rows: Iterable[Row]) -> GroupView:
             offsets.pop((row["topic"], row["partition"]), None)
         else:
             offsets[row["topic"], row["partition"]] = _offset(row)
-    return GroupView((parts.whole(group_id) if parts else None) or group, offsets, pending, config)
+    modern = (streams.whole(group_id) if streams else None) or (parts.whole(group_id) if parts else None)
+    return GroupView(modern or group, offsets, pending, config)
 
 
 def _with_pending(pending: Mapping[PendingPlace, CommittedOffset], row: Row) -> dict[PendingPlace, CommittedOffset]:
@@ -286,8 +299,12 @@ def changes(view: GroupView, group_id: str, decision: Decision[Any], now_ms: int
 def _group_changes(before: AnyGroup | None, after: AnyGroup) -> list[Row]:
     """The rows that lead from one group to another, which may be of another type."""
     own, other = (group if isinstance(group, ConsumerGroup) else None for group in (before, after))
+    streams, streams_after = (group if isinstance(group, StreamsGroup) else None for group in (before, after))
     rows = list(modern_rows.modern_rows(own, other, after.group_id))
-    if isinstance(after, ConsumerGroup) or after == before or (after.phase is GroupPhase.DEAD and before is None):
+    # What says of which type the group is comes after what says that it is of another one no more.
+    theirs = list(streams_rows.streams_rows(streams, streams_after, after.group_id))
+    rows = [*theirs, *rows] if streams_after is None else [*rows, *theirs]
+    if not isinstance(after, Group) or after == before or (after.phase is GroupPhase.DEAD and before is None):
         return rows
     return [group_row(after), *rows]
 

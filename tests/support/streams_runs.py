@@ -79,8 +79,11 @@ def reading(address: str, topic: str) -> Iterator[Consumer]:
         consumer.close()
 
 
-def word_count(address: str, folder: Path, lines: int, kills: int) -> None:
-    """Count words, and be killed `kills` times meanwhile. Each count of each word comes once and in its order."""
+def word_count(address: str, folder: Path, lines: int, kills: int, *, protocol: str = "classic") -> None:
+    """Count words, and be killed `kills` times meanwhile. Each count of each word comes once and in its order.
+
+    `protocol`: that of the group; of "streams" two members share the work, and the killed one's goes to the other one.
+    """
     rng = random.Random(7)
     texts = [Text(None, " ".join(rng.choices(_WORDS, k=5)), FIRST_MS + number) for number in range(lines)]
     wanted = Counter(word for one in texts for word in str(one.value).split())
@@ -90,7 +93,7 @@ def word_count(address: str, folder: Path, lines: int, kills: int) -> None:
     def keep(key: str, value: str) -> None:
         found[key].append(int(value))
 
-    _run("word-count", address, folder, {"lines": texts}, "counts", sum(wanted.values()), kills, keep)
+    _run("word-count", address, folder, {"lines": texts}, "counts", sum(wanted.values()), kills, keep, protocol)
     assert found == {word: list(range(1, count + 1)) for word, count in wanted.items()}, _differing(found, wanted)
 
 
@@ -132,6 +135,7 @@ def _run(
     count: int,
     kills: int,
     keep: Callable[[str, str], None],
+    protocol: str = "classic",
 ) -> None:
     """Send the records in parts, a kill amid each, and keep what comes out until `count` came and all is at rest."""
     seen = 0
@@ -146,8 +150,13 @@ def _run(
             return seen >= wanted
 
         # Restarted at once, not after the time-out of the member that was killed.
-        settings = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000, "commit.interval.ms": 100}
-        running = [streams(program, address, f"own-{program}", folder, settings)]
+        settings: dict[str, object] = {"commit.interval.ms": 100}
+        if protocol == "classic":
+            settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000}
+        else:
+            settings |= {"group.protocol": protocol}
+        folders = [folder] if protocol == "classic" else [folder / "one", folder / "other"]
+        running = [streams(program, address, f"own-{program}", own, settings) for own in folders]
         try:
             for part in range(kills + 1):
                 send(address, {topic: _part(texts, part, kills + 1) for topic, texts in records.items()})
@@ -157,10 +166,12 @@ def _run(
                 if part < kills:
                     running[0].kill()
                     running[0].__exit__()
-                    running[0] = streams(program, address, f"own-{program}", folder, settings)
-            assert running[0].end() in (0, 143), running[0].said()[-3000:]
+                    running[0] = streams(program, address, f"own-{program}", folders[0], settings)
+            for one in running:
+                assert one.end() in (0, 143), one.said()[-3000:]
         finally:
-            running[0].__exit__()
+            for one in running:
+                one.__exit__()
         ends = [consumer.get_watermark_offsets(place, _SENT_S)[1] for place in consumer.assignment()]
         assert sum(ends) == count, f"{sum(ends)} records are in {out}, not {count}"
 

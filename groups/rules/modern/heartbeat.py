@@ -21,6 +21,7 @@ from tidelog.groups.model import (
     ConsumerGroup,
     ConsumerMember,
     Decision,
+    Group,
     GroupView,
 )
 from tidelog.groups.rules.departures import without
@@ -151,7 +152,7 @@ def _group(view: GroupView, request: Heartbeat, topics: Topics, migration: Migra
     if group is None:
         return ConsumerGroup(request.group_id)
     if group.members:
-        if not migration.upgrades or group.protocol_type != PROTOCOL_TYPE:
+        if not isinstance(group, Group) or not migration.upgrades or group.protocol_type != PROTOCOL_TYPE:
             raise group_of_other_type(group)
         return turned(group, topics)
     return ConsumerGroup(request.group_id, group.generation, group.generation)

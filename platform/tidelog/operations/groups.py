@@ -16,6 +16,9 @@ from tidelog.groups.model import (
     ConsumerMember,
     Group,
     GroupView,
+    Member,
+    StreamsGroup,
+    StreamsMember,
     TopicPartition,
 )
 from tidelog.groups.rules.offsets import group_not_found
@@ -151,6 +154,10 @@ def _assignment(group: AnyGroup, member: AnyMember) -> list[TopicPartition]:
     """The partitions that a member reads; none where its bytes are not of the consumer protocol."""
     if isinstance(member, ConsumerMember):
         return sorted((one.topic, one.partition) for one in member.assigned)
+    if isinstance(group, StreamsGroup) and isinstance(member, StreamsMember):
+        return [] if group.topology is None else group.topology.inputs(member.assigned.active)
+    if not isinstance(member, Member):
+        return []
     if group.protocol_type != PROTOCOL_TYPE or not member.assignment:
         return []
     try:

@@ -7,7 +7,12 @@ from typing import Any, Final
 from tidelog.broker.access.authorization import EachResource, GuardedRequest, OneResource, split
 from tidelog.broker.access.topic_rules import name_of
 from tidelog.broker.base.calls import Call, Reply
-from tidelog.broker.base.group_answers import no_consumer_group, no_heartbeat
+from tidelog.broker.base.group_answers import (
+    no_consumer_group,
+    no_heartbeat,
+    no_streams_group,
+    no_streams_heartbeat,
+)
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.errors import GroupAuthorizationError, TopicAuthorizationError
 from tidelog.broker.wire.messages import Answer
@@ -102,6 +107,62 @@ def _consumer_description_refused(group_id: str, error: TidelogError) -> Answer:
 
 _DESCRIBE_CONSUMER_GROUPS: Final = EachResource(
     Right.DESCRIBE_GROUP, "group_ids", "groups", str, _consumer_description_refused
+)
+
+
+async def streams_heartbeat(request: GuardedRequest) -> Reply:
+    """StreamsGroupHeartbeat: of a client that may see the topics of its topology.
+
+    Source: `KafkaApis.handleStreamsGroupHeartbeat` (kafka 4.2).
+    """
+    body = request.call.body
+    if not request.allows(Right.JOIN_GROUP, group=body.group_id):
+        return _streams_refused(request.denial(Right.JOIN_GROUP, group=body.group_id))
+    for topic in sorted(topics_named(body)):
+        if not request.may(Right.DESCRIBE_TOPIC, topic=topic):
+            return _streams_refused(request.denial(Right.DESCRIBE_TOPIC, topic=topic))
+    return await request.go_on()
+
+
+def _streams_refused(error: TidelogError) -> Answer:
+    return no_streams_heartbeat(error.kafka_code, str(error))
+
+
+def topics_named(body: Any) -> set[str]:
+    """The topics that a StreamsGroupHeartbeat names."""
+    topics: set[str] = set()
+    for part in body.topology.subtopologies if body.topology is not None else ():
+        inner = (topic.name for topic in (*part.repartition_source_topics, *part.state_changelog_topics))
+        topics.update(part.source_topics, part.repartition_sink_topics, inner)
+    return topics
+
+
+async def describe_streams_groups(request: GuardedRequest) -> Reply:
+    """StreamsGroupDescribe: of groups that the client may see; those whose topics it may not see are refused."""
+    answer = await _DESCRIBE_STREAMS_GROUPS(request)
+    if not isinstance(answer, Mapping):
+        return answer
+    return {**answer, "groups": [_seen_streams(request, group) for group in answer["groups"]]}
+
+
+def _seen_streams(request: GuardedRequest, group: Answer) -> Answer:
+    topology = group["topology"]
+    topics: set[str] = set()
+    for part in topology["subtopologies"] if topology is not None else ():
+        inner = (topic["name"] for topic in (*part["repartition_source_topics"], *part["state_changelog_topics"]))
+        topics.update(part["source_topics"], part["repartition_sink_topics"], inner)
+    if all(request.may(Right.DESCRIBE_TOPIC, topic=topic) for topic in topics):
+        return group
+    what = "The described group uses topics that the client is not authorized to describe."
+    return _streams_description_refused(group["group_id"], TopicAuthorizationError(what))
+
+
+def _streams_description_refused(group_id: str, error: TidelogError) -> Answer:
+    return no_streams_group(group_id, error.kafka_code, str(error))
+
+
+_DESCRIBE_STREAMS_GROUPS: Final = EachResource(
+    Right.DESCRIBE_GROUP, "group_ids", "groups", str, _streams_description_refused
 )
 
 

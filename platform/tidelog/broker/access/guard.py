@@ -51,6 +51,8 @@ RULES: Final[Mapping[ApiKey, Rule]] = {
     ApiKey.LEAVE_GROUP: group_rules.LEAVE_GROUP,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: group_rules.consumer_heartbeat,
     ApiKey.CONSUMER_GROUP_DESCRIBE: group_rules.describe_consumer_groups,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: group_rules.streams_heartbeat,
+    ApiKey.STREAMS_GROUP_DESCRIBE: group_rules.describe_streams_groups,
     ApiKey.OFFSET_COMMIT: group_rules.commit_offsets,
     ApiKey.OFFSET_FETCH: group_rules.fetch_offsets,
     ApiKey.OFFSET_DELETE: group_rules.delete_offsets,

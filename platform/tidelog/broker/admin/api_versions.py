@@ -10,9 +10,10 @@ from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.broker.wire.errors import INVALID_REQUEST, UnsupportedVersionError
 from tidelog.broker.wire.messages import Answer, encode
 
-# What all brokers have: (oldest level, newest level). Groups may be of the type consumer (KIP-848). Transactions are
+# What all brokers have: (oldest level, newest level). Groups may be of the types consumer (KIP-848) and streams
+# (KIP-1071). Transactions are
 # those of KIP-890's second generation.
-_FEATURES: Final = {"group.version": (0, 1), "transaction.version": (0, 2)}
+_FEATURES: Final = {"group.version": (0, 1), "streams.version": (0, 1), "transaction.version": (0, 2)}
 # From this version on clients know features whose oldest level is 0.
 _LEVEL_0_SINCE: Final = 4
 # How a client's software may be named, and numbered, which it says from version 3 on (KIP-511).

@@ -9,11 +9,20 @@ from tidelog.log.base.errors import InvalidConfigError
 
 SESSION: Final = "consumer.session.timeout.ms"
 HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
+STREAMS_SESSION: Final = "streams.session.timeout.ms"
+STREAMS_HEARTBEAT: Final = "streams.heartbeat.interval.ms"
+STANDBYS: Final = "streams.num.standby.replicas"
 
 
 def inherited(settings: GroupSettings) -> Mapping[str, Any]:
     """What a group has that is configured with nothing, by key."""
-    return {SESSION: settings.consumer_session_timeout_ms, HEARTBEAT: settings.consumer_heartbeat_interval_ms}
+    return {
+        SESSION: settings.consumer_session_timeout_ms,
+        HEARTBEAT: settings.consumer_heartbeat_interval_ms,
+        STREAMS_SESSION: settings.streams_session_timeout_ms,
+        STREAMS_HEARTBEAT: settings.streams_heartbeat_interval_ms,
+        STANDBYS: settings.streams_standby_replicas,
+    }
 
 
 def bounds_of(settings: GroupSettings) -> tuple[ConfigBounds, ...]:
@@ -33,6 +42,21 @@ def bounds_of(settings: GroupSettings) -> tuple[ConfigBounds, ...]:
             settings.consumer_max_heartbeat_interval_ms,
             "group.consumer.max.heartbeat.interval.ms",
         ),
+        ConfigBounds(
+            STREAMS_SESSION,
+            settings.streams_min_session_timeout_ms,
+            "group.streams.min.session.timeout.ms",
+            settings.streams_max_session_timeout_ms,
+            "group.streams.max.session.timeout.ms",
+        ),
+        ConfigBounds(
+            STREAMS_HEARTBEAT,
+            settings.streams_min_heartbeat_interval_ms,
+            "group.streams.min.heartbeat.interval.ms",
+            settings.streams_max_heartbeat_interval_ms,
+            "group.streams.max.heartbeat.interval.ms",
+        ),
+        ConfigBounds(STANDBYS, 0, "0", settings.streams_max_standby_replicas, "group.streams.max.standby.replicas"),
     )
 
 

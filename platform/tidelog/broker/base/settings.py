@@ -67,6 +67,16 @@ class GroupSettings:
     consumer_min_heartbeat_interval_ms: int = held("group.consumer.min.heartbeat.interval.ms")
     consumer_max_heartbeat_interval_ms: int = held("group.consumer.max.heartbeat.interval.ms")
     consumer_max_size: int = held("group.consumer.max.size")
+    # Of streams groups.
+    streams_session_timeout_ms: int = held("group.streams.session.timeout.ms")
+    streams_heartbeat_interval_ms: int = held("group.streams.heartbeat.interval.ms")
+    streams_min_session_timeout_ms: int = held("group.streams.min.session.timeout.ms")
+    streams_max_session_timeout_ms: int = held("group.streams.max.session.timeout.ms")
+    streams_min_heartbeat_interval_ms: int = held("group.streams.min.heartbeat.interval.ms")
+    streams_max_heartbeat_interval_ms: int = held("group.streams.max.heartbeat.interval.ms")
+    streams_max_size: int = held("group.streams.max.size")
+    streams_standby_replicas: int = held("group.streams.num.standby.replicas")
+    streams_max_standby_replicas: int = held("group.streams.max.standby.replicas")
     assignors: str = held("group.consumer.assignors")
     migration: str = held("group.consumer.migration.policy")
 

@@ -66,7 +66,7 @@ class ConsumerGroupHandlers:
         return {
             "member_id": request.member_id,
             "member_epoch": answer.epoch,
-            "heartbeat_interval": self._interval_ms(answer.group, limits[HEARTBEAT]),
+            "heartbeat_interval": interval_ms(len(answer.group.members), self._coordinator.entry_s, limits[HEARTBEAT]),
             "assignment": None if assigned is None else {"topic_partitions": topic_partitions(assigned)},
         }
 
@@ -142,11 +142,6 @@ class ConsumerGroupHandlers:
     def _is_full(self, group: CoordinatedGroup) -> bool:
         return len(group.state.members) >= self._settings.consumer_max_size
 
-    def _interval_ms(self, group: AnyGroup, longest_ms: int) -> int:
-        """How long the member waits with its next heartbeat: the less a heartbeat costs, the shorter a rebalance is."""
-        by_cost = max(_SHORTEST_MS, _MEMBER_MS * len(group.members), round(_ENTRIES * self._coordinator.entry_s * 1000))
-        return min(by_cost, longest_ms)
-
     # --- the request ---------------------------------------------------------------------------------------
 
     def _request(self, call: Call) -> Heartbeat:
@@ -180,6 +175,11 @@ class ConsumerGroupHandlers:
                 f" {', '.join(self._settings.consumer_assignors)}."
             )
         return request
+
+
+def interval_ms(members: int, entry_s: float, longest_ms: int) -> int:
+    """How long a member waits with its next heartbeat: the less a heartbeat costs, the shorter a rebalance is."""
+    return min(max(_SHORTEST_MS, _MEMBER_MS * members, round(_ENTRIES * entry_s * 1000)), longest_ms)
 
 
 def _problem(request: Heartbeat) -> str | None:

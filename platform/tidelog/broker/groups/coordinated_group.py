@@ -161,14 +161,17 @@ class CoordinatedGroup:
         return [*self._joins_over(now_s), *self._syncs_over(now_s)]
 
     def _revoking(self, now_s: float) -> dict[str, tuple[int, float]]:
-        if not isinstance(self.state, ConsumerGroup):
-            return {}
         state = self.state
-        revoking = {
-            name: member.epoch
-            for name, member in state.members.items()
-            if member.revoking or (member.is_classic and must_rejoin(state, member))
-        }
+        if isinstance(state, Group):
+            return {}
+        if isinstance(state, ConsumerGroup):
+            revoking = {
+                name: member.epoch
+                for name, member in state.members.items()
+                if member.revoking or (member.is_classic and must_rejoin(state, member))
+            }
+        else:
+            revoking = {name: member.epoch for name, member in state.members.items() if member.revoking}
         before = self._revocations
         return {
             name: before[name] if name in before and before[name][0] == epoch else (epoch, now_s)
@@ -211,7 +214,7 @@ class CoordinatedGroup:
             answer: ShareAnswer | TidelogError | None = self.refusal(name)
             if answer is None:
                 is_over = self.state.phase is GroupPhase.PREPARING or self.state.generation != generation
-                if is_over or isinstance(self.state, ConsumerGroup):
+                if is_over or not isinstance(self.state, Group):
                     answer = rebalancing(self.state.group_id)
                 elif self.state.phase is GroupPhase.STABLE:
                     answer = ShareAnswer(self.state, name)
@@ -369,7 +372,7 @@ class CoordinatedGroup:
 
     def _is_late(self, now_s: float) -> bool:
         state = self.state
-        if isinstance(state, ConsumerGroup):
+        if not isinstance(state, Group):
             return False
         joining = state.phase is GroupPhase.PREPARING and any(member.joined for member in state.members.values())
         if not joining and state.phase is not GroupPhase.COMPLETING:

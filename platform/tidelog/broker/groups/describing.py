@@ -143,7 +143,7 @@ def described(view: GroupView, group_id: str, allowed: int) -> Mapping[str, Any]
     Raises GroupNotFoundError, also for a group of the type consumer, which another request describes.
     """
     group = found_group(view, group_id)
-    if isinstance(group, ConsumerGroup):
+    if not isinstance(group, Group):
         raise GroupNotFoundError(f"Group {group_id} is not a classic group.")
     is_stable = group.phase is GroupPhase.STABLE
     protocol = (group.protocol or "") if is_stable else ""

@@ -62,6 +62,8 @@ _KNOWN: Final = frozenset(
         KafkaCode.UNSUPPORTED_ASSIGNOR,
         KafkaCode.INVALID_REGULAR_EXPRESSION,
         KafkaCode.UNSUPPORTED_VERSION,
+        KafkaCode.STREAMS_INVALID_TOPOLOGY,
+        KafkaCode.STREAMS_INVALID_TOPOLOGY_EPOCH,
     }
 )
 

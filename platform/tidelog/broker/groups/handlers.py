@@ -8,6 +8,7 @@ from tidelog.broker.groups.describing import DescribingHandlers
 from tidelog.broker.groups.finding import FindingHandlers
 from tidelog.broker.groups.membership import MembershipHandlers
 from tidelog.broker.groups.offsets import OffsetHandlers
+from tidelog.broker.groups.streams_groups import StreamsGroupHandlers
 from tidelog.broker.groups.transactional_offsets import TransactionalOffsetHandlers
 
 
@@ -19,6 +20,7 @@ def handlers(context: Context) -> Handlers:
     return {
         **MembershipHandlers(context, coordinator).handlers(),
         **ConsumerGroupHandlers(context, coordinator).handlers(),
+        **StreamsGroupHandlers(context, coordinator).handlers(),
         **offsets.handlers(),
         **TransactionalOffsetHandlers(context, coordinator, offsets).handlers(),
         **DescribingHandlers(context, coordinator).handlers(),

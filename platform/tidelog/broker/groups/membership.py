@@ -17,7 +17,18 @@ from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import GroupFullError, InvalidSessionTimeoutError, MemberIdRequiredError, code_of
 from tidelog.broker.groups.subscriptions import Subscriptions
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.groups.model import AnyGroup, AnyMember, ConsumerGroup, Decision, Group, GroupPhase, GroupView, Member
+from tidelog.groups.model import (
+    AnyGroup,
+    AnyMember,
+    ConsumerGroup,
+    Decision,
+    EpochGroup,
+    Group,
+    GroupPhase,
+    GroupView,
+    Member,
+    StreamsGroup,
+)
 from tidelog.groups.rules.members import check_generation, check_member, current, join, leave, other_protocol, sync
 from tidelog.groups.rules.migration import seen_by
 from tidelog.groups.rules.modern.joining import ClassicGroupError, join_among_modern
@@ -311,10 +322,8 @@ def leaving(group: AnyGroup, member_id: str, instance_id: str | None) -> str:
     One of the consumer protocol leaves by a heartbeat: here an administrator removes a static one. Raises
     UnknownMemberError, FencedInstanceError.
     """
-    if isinstance(group, ConsumerGroup) and instance_id is None:
-        member = group.members.get(member_id)
-        if member is None or not member.is_classic:
-            raise other_protocol(group, member_id)
+    if isinstance(group, EpochGroup) and instance_id is None and not _is_classic(group, member_id):
+        raise other_protocol(group, member_id)
     if instance_id is None or member_id:
         check_member(group, member_id, instance_id)
         return member_id
@@ -326,7 +335,7 @@ def leaving(group: AnyGroup, member_id: str, instance_id: str | None) -> str:
 
 
 def _require_member(group: AnyGroup, member_id: str, instance_id: str | None, generation: int | None) -> None:
-    if isinstance(group, ConsumerGroup) and not _is_classic(group, member_id):
+    if isinstance(group, EpochGroup) and not _is_classic(group, member_id):
         raise other_protocol(group, member_id)
     check_member(group, member_id, instance_id)
     if generation is not None:
@@ -343,7 +352,7 @@ def _refuse_by(group: AnyGroup, member: Member, protocol_type: str) -> None:
         join(view, group.group_id, member, rejoins=False, now_ms=0, protocol_type=protocol_type)
 
 
-def _is_classic(group: ConsumerGroup, member_id: str) -> bool:
+def _is_classic(group: EpochGroup, member_id: str) -> bool:
     member = group.members.get(member_id)
     return member is not None and member.is_classic
 
@@ -355,6 +364,8 @@ def is_modern(group: AnyGroup) -> bool:
 
 def seen(group: AnyGroup, member_id: str) -> Group:
     """A group as its member of the classic protocol sees it."""
+    if isinstance(group, StreamsGroup):
+        raise other_protocol(group, member_id)
     return seen_by(group, group.members[member_id]) if isinstance(group, ConsumerGroup) else group
 
 

@@ -17,7 +17,7 @@ from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, UnsupportedVersionError
-from tidelog.groups.model import CommittedOffset, ConsumerGroup, Decision, GroupView, TopicPartition
+from tidelog.groups.model import CommittedOffset, Decision, EpochGroup, GroupView, TopicPartition
 from tidelog.groups.rules.members import check_group_id
 from tidelog.groups.rules.offsets import check_member_epoch, decide_commit, delete_offsets
 from tidelog.groups.store.offset_checks import check_values, placed
@@ -113,7 +113,7 @@ class OffsetHandlers:
         committer = GroupIdentity(group_id, member_id, body.generation_id_or_member_epoch, instance_id)
 
         def rule(view: GroupView) -> Decision[None]:
-            members = view.group.members if isinstance(view.group, ConsumerGroup) else {}
+            members = view.group.members if isinstance(view.group, EpochGroup) else {}
             member = members.get(member_id)
             says_epochs = member is not None and not member.is_classic and committer.generation >= 0
             if says_epochs and call.version < _EPOCHS_SINCE:
@@ -186,7 +186,7 @@ class OffsetHandlers:
         if member_id is None and epoch < 0:
             return
         group = self._coordinator.log.group(group_id)
-        if isinstance(group, ConsumerGroup):
+        if isinstance(group, EpochGroup):
             check_member_epoch(group, member_id or "", epoch)
 
     def _view(self, group_id: str, stable: bool, member_id: str | None, epoch: int) -> GroupView:

@@ -73,6 +73,8 @@ class ApiKey(IntEnum):
     PUSH_TELEMETRY = 72
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    STREAMS_GROUP_HEARTBEAT = 88
+    STREAMS_GROUP_DESCRIBE = 89
     # tidelog's own, far from Kafka's numbers: a broker asks the committer of a topic to commit what it has staged.
     HAND_OVER = 32_001
 
@@ -165,6 +167,8 @@ OFFERED: Final[Mapping[ApiKey, Versions]] = {
     ApiKey.PUSH_TELEMETRY: _versions(0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: _versions(0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _versions(0, 0),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: _versions(0, 0),
+    ApiKey.STREAMS_GROUP_DESCRIBE: _versions(0, 0),
 }
 
 # What brokers ask each other, and no client learns of. Their messages are not Kafka's.

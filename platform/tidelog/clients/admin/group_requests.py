@@ -17,7 +17,7 @@ from tidelog.clients.cluster import Node
 from tidelog.clients.consumer.commits import offset_to_commit
 from tidelog.clients.values.errors import kafka_error
 from tidelog.clients.values.partitions import TopicPartition
-from tidelog.groups.model import AnyMember, CommittedOffset, ConsumerMember, Group, GroupPhase, GroupView
+from tidelog.groups.model import AnyMember, CommittedOffset, Group, GroupPhase, GroupView, Member
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 from tidelog.operations import groups
@@ -82,7 +82,7 @@ def metadata(view: GroupView, node: Node, group_id: str) -> GroupMetadata:
 
 def _said(member: AnyMember, protocol: str) -> tuple[bytes, bytes]:
     """What a member says of itself, and what it was assigned, in bytes; none of a member of the consumer protocol."""
-    if isinstance(member, ConsumerMember):
+    if not isinstance(member, Member):
         return b"", b""
     return dict(member.protocols).get(protocol, b""), member.assignment
 

@@ -248,6 +248,18 @@ class InvalidRegularExpressionError(TidelogError, kafka_code=KafkaCode.INVALID_R
     """A subscription is no regular expression that RE2 takes."""
 
 
+class InvalidTopologyError(TidelogError, kafka_code=KafkaCode.STREAMS_INVALID_TOPOLOGY):
+    """A topology of Kafka Streams that no topics could make run."""
+
+
+class InvalidTopologyEpochError(TidelogError, kafka_code=KafkaCode.STREAMS_INVALID_TOPOLOGY_EPOCH):
+    """A member of a streams group has a later topology than its group."""
+
+
+class TopologyChangedError(TidelogError, kafka_code=KafkaCode.INVALID_REQUEST):
+    """A member of a streams group has another topology than its group, of the same epoch."""
+
+
 class MaxPollExceededError(TidelogError):
     """A consumer did not poll for `max.poll.interval.ms`, so it left its group (a client's own error)."""
 

@@ -121,6 +121,24 @@ DESCRIBED: Final = (
         "the longest `consumer.heartbeat.interval.ms` of a group",
     ),
     _value("group.consumer.max.size", MAX_INT, _COUNT, "the most members of a group of the type consumer"),
+    _value("group.streams.session.timeout.ms", 45_000, _MS, "the session of a member of the streams protocol"),
+    _value(
+        "group.streams.heartbeat.interval.ms",
+        5_000,
+        _MS,
+        "the longest interval between heartbeats of a member of the streams protocol",
+    ),
+    _value("group.streams.min.session.timeout.ms", 45_000, _MS, "the shortest `streams.session.timeout.ms` of a group"),
+    _value("group.streams.max.session.timeout.ms", 60_000, _MS, "the longest `streams.session.timeout.ms` of a group"),
+    _value(
+        "group.streams.min.heartbeat.interval.ms", 500, _MS, "the shortest `streams.heartbeat.interval.ms` of a group"
+    ),
+    _value(
+        "group.streams.max.heartbeat.interval.ms", 15_000, _MS, "the longest `streams.heartbeat.interval.ms` of a group"
+    ),
+    _value("group.streams.max.size", MAX_INT, _COUNT, "the most members of a streams group"),
+    _value("group.streams.num.standby.replicas", 0, Whole(0, MAX_INT), "the copies of each state of a streams group"),
+    _value("group.streams.max.standby.replicas", 2, Whole(0, MAX_INT), "the most `streams.num.standby.replicas`"),
     FieldKey(
         "group.consumer.assignors",
         Matching(r"uniform|range|uniform,range|range,uniform", "uniform, range, or both, separated by a comma"),

@@ -22,7 +22,7 @@ _NO_ZOOKEEPER = "there is no ZooKeeper: brokers find each other by the lake"
 _NO_TIERS = "a lake has one tier; to keep topics on an object store, put the lake there"
 _NO_SHARES = "share groups are not offered"
 _FIXED_KIP_848 = "all else of the consumer protocol (KIP-848) is fixed"
-_NO_STREAMS = "the streams protocol (KIP-1071) is not offered: applications have the classic one"
+_FIXED_KIP_1071 = "all else of the streams protocol (KIP-1071) is fixed"
 _COMPACTION = "compaction is a part of maintenance, which takes the memory and the time that it needs"
 _TABLES = "groups and transactions are kept in tables of the lake, not in topics"
 _BOUNDED = "the bound is a fixed one here, Kafka's default"
@@ -189,7 +189,7 @@ PASSED_OVER_BEGINNINGS: Final[Mapping[str, str]] = {
     "group.share.": _NO_SHARES,
     "share.coordinator.": _NO_SHARES,
     "group.consumer.": _FIXED_KIP_848,
-    "group.streams.": _NO_STREAMS,
+    "group.streams.": _FIXED_KIP_1071,
     "password.encoder.": _ENCODED,
     "sasl.kerberos.": _NO_KERBEROS,
     "sasl.oauthbearer.assertion.": _OWN_LOGIN,

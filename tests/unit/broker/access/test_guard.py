@@ -35,6 +35,10 @@ HEARTBEAT = {
     "group_id": "g", "member_id": "m", "member_epoch": 1, "rebalance_timeout": 10_000, "subscribed_topic_names": ["t"],
     "topic_partitions": [],
 }  # fmt: skip
+STREAMS_HEARTBEAT = {
+    "group_id": "g", "member_id": "m", "member_epoch": 1, "rebalance_timeout": 10_000,
+    "topology": {"epoch": 0, "subtopologies": [{"subtopology_id": "0", "source_topics": ["t"]}]},
+}  # fmt: skip
 FILTER = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
 BINDING = {
     "resource_type": 2, "resource_name": "t", "resource_pattern_type": 3, "principal": ALICE, "host": "*",
@@ -109,6 +113,8 @@ ROWS = [
     ),
     (ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, HEARTBEAT, [right("READ", GROUP), right("DESCRIBE", TOPIC)], {30}),
     (ApiKey.CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": ["g"]}, [right("DESCRIBE", GROUP)], {30}),
+    (ApiKey.STREAMS_GROUP_HEARTBEAT, 0, STREAMS_HEARTBEAT, [right("READ", GROUP), right("DESCRIBE", TOPIC)], {30}),
+    (ApiKey.STREAMS_GROUP_DESCRIBE, 0, {"group_ids": ["g"]}, [right("DESCRIBE", GROUP)], {30}),
     (ApiKey.DELETE_TOPICS, 5, {"topic_names": ["t"]}, [right("DELETE", TOPIC)], {29}),
     (ApiKey.DELETE_TOPICS, 6, {"topics": [{"name": "t"}]}, [right("DELETE", TOPIC)], {29}),
     (

@@ -1,0 +1,161 @@
+"""What a topology needs of its topics: how many partitions inner ones get, which are missing, which are wrong. Pure.
+
+Source: `InternalTopicManager`, `RepartitionTopics`, `CopartitionedTopicsEnforcer` (kafka 4.2).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from tidelog.groups.assignors.sticky_tasks import Workload
+from tidelog.groups.rules.modern.topics import Topics
+from tidelog.groups.topology import InnerTopic, Subtopology, Topology
+from tidelog.log.base.errors import InvalidTopologyError
+
+# The most tasks that a topology may have: each is a row's part, and each member's answer.
+MOST_TASKS = 100_000
+
+
+class Status(IntEnum):
+    """What a member is told of its group, by Kafka's numbers. Source: `StreamsGroupHeartbeatResponse.Status`."""
+
+    STALE_TOPOLOGY = 0
+    MISSING_SOURCE_TOPICS = 1
+    INCORRECTLY_PARTITIONED_TOPICS = 2
+    MISSING_INTERNAL_TOPICS = 3
+    SHUTDOWN_APPLICATION = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A topology over the topics as they are. `problem`: why it can't run yet, in words.
+
+    `workloads`: the tasks of each subtopology, none while topics are wrong. `missing`: inner topics to be made.
+    """
+
+    workloads: Mapping[str, Workload] = field(default_factory=dict)
+    missing: tuple[InnerTopic, ...] = ()
+    problem: tuple[Status, str] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the application may run."""
+        return self.problem is None
+
+
+class _WrongTopicsError(Exception):
+    """Topics have numbers of partitions that the topology can't have."""
+
+
+def configure(topology: Topology, topics: Topics) -> Configured:
+    """The topology over these topics, of which all that it requires are keys.
+
+    Raises `InvalidTopologyError` where no topics could make it run.
+    """
+    gone = sorted(name for name in topology.sources if topics[name] is None)
+    if gone:
+        return Configured(problem=(Status.MISSING_SOURCE_TOPICS, f"Source topics {_listed(gone)} are missing."))
+    try:
+        counts = _partition_counts(topology, topics)
+        missing = _missing(topology, topics, counts)
+    except _WrongTopicsError as e:
+        return Configured(problem=(Status.INCORRECTLY_PARTITIONED_TOPICS, str(e)))
+    workloads = {
+        part.name: Workload(max((counts[name] for name in part.inputs), default=0), bool(part.changelogs))
+        for part in topology.subtopologies
+    }
+    if sum(one.tasks for one in workloads.values()) > MOST_TASKS:
+        raise InvalidTopologyError(f"The topology has more than {MOST_TASKS} tasks. Give its topics fewer partitions.")
+    names = [topic.name for topic in missing]
+    problem = (Status.MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {_listed(names)}") if missing else None
+    return Configured(workloads, missing, problem)
+
+
+def _partition_counts(topology: Topology, topics: Topics) -> dict[str, int]:
+    """{topic: how many partitions it has, or is to have} of all that the topology requires."""
+    counts = {name: facts.partitions for name, facts in topics.items() if facts is not None}
+    flexible: set[str] = set()
+    for part in topology.subtopologies:
+        for topic in part.repartition_sources:
+            if topic.name in counts:
+                continue
+            if topic.partitions:
+                counts[topic.name] = topic.partitions
+            else:
+                flexible.add(topic.name)
+    _decide_flexible(topology.subtopologies, counts, flexible)
+    for part in topology.subtopologies:
+        for names in part.copartitioned:
+            _copartition(names, counts, flexible)
+    for part in topology.subtopologies:
+        for topic in part.changelogs:
+            counts.setdefault(topic.name, max((counts[name] for name in part.inputs), default=0))
+    return counts
+
+
+def _decide_flexible(parts: Iterable[Subtopology], counts: dict[str, int], flexible: Iterable[str]) -> None:
+    """A topic that parts write has as many partitions as the largest that they read."""
+    writers: dict[str, list[Subtopology]] = {}
+    for part in parts:
+        for sink in part.repartition_sinks:
+            writers.setdefault(sink, []).append(part)
+    open_ones = set(flexible)
+    while open_ones:
+        decided = {
+            name: max(counts[one] for writer in writers[name] for one in writer.inputs)
+            for name in sorted(open_ones)
+            if writers.get(name) and all(one in counts for writer in writers[name] for one in writer.inputs)
+            if any(writer.inputs for writer in writers[name])
+        }
+        if not decided:  # of topics that feed each other, those that are known decide
+            decided = {
+                name: max(known)
+                for name in sorted(open_ones)
+                if (
+                    known := [counts[one] for writer in writers.get(name, ()) for one in writer.inputs if one in counts]
+                )
+            }
+        if not decided:
+            raise InvalidTopologyError(
+                f"Failed to compute number of partitions for all repartition topics: {_listed(sorted(open_ones))}. Each"
+                " is to be written by a part of the topology that reads a topic which is there."
+            )
+        counts |= decided
+        open_ones -= decided.keys()
+
+
+def _copartition(names: Iterable[str], counts: dict[str, int], flexible: set[str]) -> None:
+    """Topics that are joined have equally many partitions: those that are not made yet follow the others."""
+    fixed = {name: counts[name] for name in sorted(names) if name not in flexible}
+    if len(set(fixed.values())) > 1:
+        shown = ", ".join(f"{name}={count}" for name, count in fixed.items())
+        raise _WrongTopicsError(f"Following topics do not have the same number of partitions: [{{{shown}}}]")
+    follow = [name for name in names if name in flexible]
+    count = next(iter(fixed.values()), None) or max((counts[name] for name in follow), default=0)
+    counts |= dict.fromkeys(follow, count)
+
+
+def _missing(topology: Topology, topics: Topics, counts: Mapping[str, int]) -> tuple[InnerTopic, ...]:
+    missing: list[InnerTopic] = []
+    for name, topic in sorted(topology.inner.items()):
+        facts = topics[name]
+        wanted = topic.partitions or _wanted(topology, topic, counts)
+        if facts is None:
+            missing.append(replace(topic, partitions=wanted))
+        elif facts.partitions != wanted:
+            raise _WrongTopicsError(
+                f"Existing topic {name} has different number of partitions: expected {wanted}, found {facts.partitions}"
+            )
+    return tuple(missing)
+
+
+def _wanted(topology: Topology, topic: InnerTopic, counts: Mapping[str, int]) -> int:
+    """How many partitions an inner topic is to have: a changelog as many as there are tasks."""
+    for part in topology.subtopologies:
+        if topic in part.changelogs:
+            return max((counts[name] for name in part.inputs), default=0)
+    return counts[topic.name]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)

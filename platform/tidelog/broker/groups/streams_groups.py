@@ -1,0 +1,181 @@
+"""StreamsGroupHeartbeat and StreamsGroupDescribe: being a member of a streams group, and looking at one (KIP-1071).
+
+A heartbeat is answered by the group as it was last seen, unless it changes something or is to be refused: then it is
+decided over the log. Source: `KafkaApis.handleStreamsGroupHeartbeat`, `GroupMetadataManager` (kafka 4.2).
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from tidelog.access.model import AclResource
+from tidelog.broker.base.access import NOT_ASKED, operations
+from tidelog.broker.base.calls import Call, Handlers, Reply
+from tidelog.broker.base.context import Context
+from tidelog.broker.base.group_answers import no_streams_group, no_streams_heartbeat
+from tidelog.broker.base.group_configs import STANDBYS, STREAMS_HEARTBEAT, STREAMS_SESSION, in_force
+from tidelog.broker.groups.consumer_groups import REFRESH_S, interval_ms
+from tidelog.broker.groups.coordinated_group import CoordinatedGroup
+from tidelog.broker.groups.coordinator import GroupCoordinator
+from tidelog.broker.groups.errors import GroupFullError, code_of
+from tidelog.broker.groups.inner_topics import InnerTopics
+from tidelog.broker.groups.streams_answers import described, endpoints, task_ids
+from tidelog.broker.groups.streams_requests import heartbeat_of
+from tidelog.broker.groups.subscriptions import Subscriptions
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.groups.model import AnyGroup, Decision, GroupView, StreamsGroup
+from tidelog.groups.rules.modern.topics import MissingTopicsError, Topics
+from tidelog.groups.rules.offsets import found_group
+from tidelog.groups.rules.streams.configuring import Status
+from tidelog.groups.rules.streams.heartbeat import (
+    JOINS,
+    StreamsAnswer,
+    StreamsHeartbeat,
+    streams_heartbeat,
+)
+from tidelog.groups.rules.streams.heartbeat import (
+    no_streams_group as not_of_streams,
+)
+from tidelog.log.base.errors import TidelogError
+
+logger = logging.getLogger(__name__)
+
+# What Kafka's brokers tell members: how far behind a copy may be that counts as one, and how often members say where
+# their copies are.
+_RECOVERY_LAG: Final = 10_000
+_OFFSETS_EVERY_MS: Final = 60_000
+
+
+class StreamsGroupHandlers:
+    """What members of streams groups, and those who look at them, ask of the coordinator."""
+
+    def __init__(self, context: Context, coordinator: GroupCoordinator) -> None:
+        self._settings = context.settings.groups
+        self._clock = context.clock
+        self._access = context.access
+        self._blocking = context.blocking
+        self._coordinator = coordinator
+        self._subscriptions = Subscriptions(context)
+        self._inner_topics = InnerTopics(context)
+
+    def handlers(self) -> Handlers:
+        """By API."""
+        return {
+            ApiKey.STREAMS_GROUP_HEARTBEAT: self.heartbeat,
+            ApiKey.STREAMS_GROUP_DESCRIBE: self.describe,
+        }
+
+    async def heartbeat(self, call: Call) -> Reply:
+        """StreamsGroupHeartbeat: a member joins, stays, or leaves."""
+        try:
+            request = heartbeat_of(call)
+            group = await self._coordinator.group(request.group_id)
+            limits = in_force(self._settings, group.config)
+            request = replace(request, session_timeout_ms=limits[STREAMS_SESSION])
+            answer = await self._decided(group, request, limits[STANDBYS])
+            statuses = await self._made(call, group, answer)
+            epoch, partitions = await self._endpoints(answer.group)
+        except TidelogError as e:
+            return no_streams_heartbeat(code_of(e), str(e))
+        tasks = answer.tasks
+        known = call.body.endpoint_information_epoch
+        return {
+            "member_id": request.member_id,
+            "member_epoch": answer.epoch,
+            "heartbeat_interval": interval_ms(
+                len(answer.group.members), self._coordinator.entry_s, limits[STREAMS_HEARTBEAT]
+            ),
+            "acceptable_recovery_lag": _RECOVERY_LAG,
+            "task_offset_interval": _OFFSETS_EVERY_MS,
+            "status": [{"status_code": int(code), "status_detail": detail} for code, detail in statuses],
+            "active_tasks": None if tasks is None else task_ids(tasks.active),
+            "standby_tasks": None if tasks is None else task_ids(tasks.standby),
+            "warmup_tasks": None if tasks is None else task_ids(tasks.warmup),
+            "endpoint_information_epoch": epoch,
+            "partitions_by_user_endpoint": None if epoch == known else partitions,
+        }
+
+    # --- deciding ------------------------------------------------------------------------------------------
+
+    async def _decided(self, group: CoordinatedGroup, request: StreamsHeartbeat, standbys: int) -> StreamsAnswer:
+        if request.member_id in group.leaves:  # its eviction is being written
+            await self._coordinator.look(group)
+        most = self._settings.streams_max_size
+        members = group.state.members
+        if request.epoch == JOINS and request.member_id not in members and len(members) >= most:
+            raise GroupFullError(f"Group {request.group_id!r} has {most} members, `group.streams.max.size`.")
+        now_s = self._clock.elapsed_s()
+        if now_s >= group.refresh_s and request.epoch >= JOINS:
+            group.refresh_s = now_s + REFRESH_S
+            request = replace(request, refresh=True)
+        topics: Topics = {}
+        while True:
+            try:
+                return await self._decided_once(group, request, topics, standbys)
+            except MissingTopicsError as e:
+                topics = await self._subscriptions.facts(e.names)
+
+    async def _decided_once(
+        self, group: CoordinatedGroup, request: StreamsHeartbeat, topics: Topics, standbys: int
+    ) -> StreamsAnswer:
+        now_ms = self._clock.now_ms()
+
+        def rule(view: GroupView) -> Decision[tuple[StreamsAnswer, AnyGroup | None]]:
+            decision = streams_heartbeat(view, topics, request, now_ms=now_ms, standbys=standbys)
+            return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
+
+        answer = _unchanged(group, rule)
+        if answer is None:
+            answer = await self._coordinator.change(group, rule)
+        if request.epoch >= JOINS:
+            group.heard(request.member_id, self._clock.elapsed_s())
+        return answer
+
+    async def _made(self, call: Call, group: CoordinatedGroup, answer: StreamsAnswer) -> Iterable[tuple[Status, str]]:
+        """Have the inner topics made that are missing; what the member is told after that."""
+        missing = answer.configured.missing if answer.configured is not None else ()
+        if not missing:
+            return answer.statuses
+        refused = await self._inner_topics.make(call.peer, missing)
+        group.refresh_s = 0.0  # the next heartbeat sees them
+        return [
+            (status, f"{detail}. {refused}" if status is Status.MISSING_INTERNAL_TOPICS and refused else detail)
+            for status, detail in answer.statuses
+        ]
+
+    async def _endpoints(self, group: StreamsGroup) -> tuple[int, list[dict[str, Any]]]:
+        """Which member answers queries about which partitions, and a number that changes with that."""
+        if group.topology is None or all(member.endpoint is None for member in group.members.values()):
+            return 0, []
+        return endpoints(group, group.topology, await self._subscriptions.facts(group.topology.required))
+
+    # --- looking -------------------------------------------------------------------------------------------
+
+    async def describe(self, call: Call) -> Reply:
+        """StreamsGroupDescribe."""
+        groups = []
+        for group_id in call.body.group_ids:
+            allowed = NOT_ASKED
+            if call.body.include_authorized_operations:
+                allowed = operations(self._access, call.peer, AclResource.GROUP, group_id)
+            try:
+                self._coordinator.require(group_id)
+                view = await self._blocking(self._coordinator.log.view, group_id)
+                group = found_group(view, group_id)
+                if not isinstance(group, StreamsGroup):
+                    raise not_of_streams(group_id)
+                groups.append(described(group, allowed))
+            except TidelogError as e:
+                groups.append(no_streams_group(group_id, code_of(e), str(e)))
+        return {"groups": groups}
+
+
+def _unchanged(group: CoordinatedGroup, rule: Any) -> StreamsAnswer | None:
+    """The answer by the group as it was last seen; None where that changes something, or refuses."""
+    try:
+        decision = rule(GroupView(group.state))
+    except TidelogError:
+        return None
+    answer: StreamsAnswer = decision.response[0]
+    return answer if decision.group is None else None

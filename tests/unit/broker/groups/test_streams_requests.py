@@ -1,0 +1,236 @@
+"""StreamsGroupHeartbeat and StreamsGroupDescribe at a broker: topics made, tasks and endpoints told, refusals."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+from support.broker_requests import Requests
+
+from tidelog.access.model import CLUSTER_NAME, Acl, AclOperation, AclPattern, AclPermission, AclResource
+from tidelog.access.state import AccessState
+from tidelog.broker.base.access import AccessSettings
+from tidelog.broker.base.settings import GroupSettings
+from tidelog.broker.groups import streams_requests
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.log.lake import Lake
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """A lake on the disk: a coordinator's decisions look whether they are in time."""
+    with Lake(str(tmp_path / "lake")) as lake:
+        yield lake
+
+
+INNER = {"partitions": 0, "replication_factor": -1, "topic_configs": []}
+COMPACTED = [{"key": "cleanup.policy", "value": "compact"}]
+TOPOLOGY = {
+    "epoch": 0,
+    "subtopologies": [
+        {
+            "subtopology_id": "0",
+            "source_topics": ["lines"],
+            "repartition_sink_topics": ["app-words"],
+            "state_changelog_topics": [],
+            "repartition_source_topics": [],
+            "copartition_groups": [],
+        },
+        {
+            "subtopology_id": "1",
+            "source_topics": [],
+            "repartition_sink_topics": [],
+            "state_changelog_topics": [{**INNER, "name": "app-counts", "topic_configs": COMPACTED}],
+            "repartition_source_topics": [{**INNER, "name": "app-words"}],
+            "copartition_groups": [],
+        },
+    ],
+}
+JOIN = {
+    "group_id": "app", "member_id": "m", "member_epoch": 0, "endpoint_information_epoch": -1,
+    "rebalance_timeout": 1_000, "topology": TOPOLOGY, "active_tasks": [], "standby_tasks": [], "warmup_tasks": [],
+    "process_id": "p", "client_tags": [],
+}  # fmt: skip
+
+
+def beat(requests, **said):
+    return requests.ask(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, JOIN | said, client_id="c")
+
+
+def again(requests, before, **said):
+    """A heartbeat after the first one: nothing has changed since."""
+    said = {"member_epoch": before.member_epoch, "topology": None, "process_id": None, "client_tags": None} | said
+    quiet = {"rebalance_timeout": -1, "active_tasks": None, "standby_tasks": None, "warmup_tasks": None}
+    return beat(requests, **quiet | said)
+
+
+def tasks(listed):
+    return {one.subtopology_id: list(one.partitions) for one in listed}
+
+
+def part(**changed):
+    """The topology with one subtopology changed."""
+    first, second = TOPOLOGY["subtopologies"]
+    return {**TOPOLOGY, "subtopologies": [first | changed, second]}
+
+
+def running(requests):
+    """A member that has its tasks."""
+    first = beat(requests)
+    return again(requests, first, active_tasks=[], standby_tasks=[], warmup_tasks=[])
+
+
+def test_inner_topics_are_made_and_tasks_given(lake, requests):
+    lake.create_topic("lines", 2)
+    first = beat(requests)
+    assert (first.error_code, first.member_epoch, first.active_tasks) == (ErrorCode.none, 1, ())
+    assert [one.status_code for one in first.status] == [3]
+    assert {len(lake.describe_topic(name).partitions) for name in ("app-words", "app-counts")} == {2}
+    assert lake.topic_config("app-counts").overrides == {"cleanup.policy": "compact"}
+    second = again(requests, first, active_tasks=[], standby_tasks=[], warmup_tasks=[])
+    assert (second.error_code, second.status) == (ErrorCode.none, ())
+    assert tasks(second.active_tasks) == {"0": [0, 1], "1": [0, 1]}
+    assert (second.standby_tasks, second.warmup_tasks) == ((), ())
+    third = again(requests, second)
+    assert (third.active_tasks, third.standby_tasks, third.warmup_tasks) == (None, None, None)
+
+
+def test_a_group_is_described_and_listed(lake, requests):
+    lake.create_topic("lines", 2)
+    running(requests)
+    (group,) = requests.ask(ApiKey.STREAMS_GROUP_DESCRIBE, 0, {"group_ids": ["app"]}).groups
+    assert (group.error_code, group.group_state, group.group_epoch, group.assignment_epoch) == (
+        ErrorCode.none,
+        "Stable",
+        2,
+        2,
+    )
+    assert [one.subtopology_id for one in group.topology.subtopologies] == ["0", "1"]
+    assert group.topology.subtopologies[1].state_changelog_topics[0].topic_configs[0].value == "compact"
+    (member,) = group.members
+    assert (member.member_id, member.process_id, member.client_id) == ("m", "p", "c")
+    assert tasks(member.assignment.active_tasks) == tasks(member.target_assignment.active_tasks)
+    (other,) = requests.ask(ApiKey.STREAMS_GROUP_DESCRIBE, 0, {"group_ids": ["none"]}).groups
+    assert other.error_code is ErrorCode.group_id_not_found
+    (listed,) = requests.ask(ApiKey.LIST_GROUPS, 5, {"states_filter": [], "types_filter": ["streams"]}).groups
+    assert (listed.group_id, listed.group_type, listed.group_state) == ("app", "streams", "Stable")
+    (theirs,) = requests.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": ["app"]}).groups
+    assert theirs.error_code is ErrorCode.group_id_not_found
+    (classic,) = requests.ask(ApiKey.DESCRIBE_GROUPS, 6, {"groups": ["app"]}).groups
+    assert classic.error_code is ErrorCode.group_id_not_found
+
+
+def test_members_learn_where_others_answer_queries(lake, requests):
+    lake.create_topic("lines", 2)
+    first = beat(requests, user_endpoint={"host": "h", "port": 8080})
+    second = again(requests, first, active_tasks=[], standby_tasks=[], warmup_tasks=[])
+    (told,) = second.partitions_by_user_endpoint
+    assert (told.user_endpoint.host, told.user_endpoint.port) == ("h", 8080)
+    assert {one.topic: list(one.partitions) for one in told.active_partitions} == {"app-words": [0, 1], "lines": [0, 1]}
+    known = again(requests, second, endpoint_information_epoch=second.endpoint_information_epoch)
+    assert known.partitions_by_user_endpoint is None
+
+
+def test_missing_sources_are_told(requests):
+    (status,) = beat(requests).status
+    assert (status.status_code, status.status_detail) == (1, "Source topics lines are missing.")
+
+
+def test_a_group_has_copies_as_it_is_configured(lake):
+    lake.create_topic("lines", 2)
+    with Requests(lake) as requests:
+        keys = [{"name": "streams.num.standby.replicas", "config_operation": 0, "value": "1"}]
+        resource = {"resource_type": 32, "resource_name": "app", "configs": keys}
+        asked = {"resources": [resource], "validate_only": False}
+        (told,) = requests.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, asked).responses
+        assert told.error_code is ErrorCode.none
+        running(requests)
+        other = beat(requests, member_id="other", process_id="q")
+        assert other.error_code is ErrorCode.none
+        (group,) = requests.ask(ApiKey.STREAMS_GROUP_DESCRIBE, 0, {"group_ids": ["app"]}).groups
+        copies = [tasks(member.target_assignment.standby_tasks) for member in group.members]
+        assert sorted(number for one in copies for number in one.get("1", [])) == [0, 1]
+
+
+REFUSED = [
+    ({"member_id": ""}, ErrorCode.invalid_request),
+    ({"group_id": ""}, ErrorCode.invalid_request),
+    ({"rack_id": " "}, ErrorCode.invalid_request),
+    ({"instance_id": "i"}, ErrorCode.invalid_request),
+    ({"member_epoch": -2}, ErrorCode.invalid_request),
+    ({"rebalance_timeout": -1}, ErrorCode.invalid_request),
+    ({"topology": None}, ErrorCode.invalid_request),
+    ({"active_tasks": [{"subtopology_id": "0", "partitions": [0]}]}, ErrorCode.invalid_request),
+    ({"member_epoch": 3}, ErrorCode.invalid_request),
+    ({"member_epoch": 3, "topology": None}, ErrorCode.group_id_not_found),
+    ({"topology": part(source_topic_regex=["l.*"])}, ErrorCode.invalid_request),
+    ({"topology": part(source_topics=["a b"])}, ErrorCode.streams_invalid_topology),
+    ({"topology": part(source_topics=["__consumer_offsets"])}, ErrorCode.streams_invalid_topology),
+    ({"topology": part(subtopology_id="1")}, ErrorCode.streams_invalid_topology),
+    (
+        {"topology": part(state_changelog_topics=[{**INNER, "name": "app-log", "partitions": 3}])},
+        ErrorCode.streams_invalid_topology,
+    ),
+    (
+        {"topology": part(repartition_source_topics=[{**INNER, "name": "app-in", "partitions": -1}])},
+        ErrorCode.streams_invalid_topology,
+    ),
+    (
+        {"topology": part(copartition_groups=[
+            {"source_topics": [1], "source_topic_regex": [], "repartition_source_topics": []}
+        ])},
+        ErrorCode.streams_invalid_topology,
+    ),
+    ({"client_tags": [{"key": str(n), "value": ""} for n in range(65)]}, ErrorCode.invalid_request),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "error"), REFUSED, ids=range(len(REFUSED)))
+def test_what_contradicts_itself_is_refused(requests, said, error):
+    refused = beat(requests, **said)
+    assert refused.error_code is error
+    assert refused.error_message
+
+
+def test_repartition_topics_that_nothing_writes_are_refused(lake, requests):
+    lake.create_topic("lines", 2)
+    assert beat(requests, topology=part(repartition_sink_topics=[])).error_code is ErrorCode.streams_invalid_topology
+
+
+def test_sizes_are_bounded(lake, requests, monkeypatch):
+    lake.create_topic("lines", 2)
+    for bound in ("MOST_TOPICS", "MOST_SUBTOPOLOGIES"):
+        with monkeypatch.context() as patch:
+            patch.setattr(streams_requests, bound, 1)
+            assert beat(requests).error_code is ErrorCode.streams_invalid_topology
+
+
+def test_a_full_group_takes_no_member(lake):
+    lake.create_topic("lines", 2)
+    with Requests(lake, groups=GroupSettings(streams_max_size=1)) as requests:
+        assert beat(requests).error_code is ErrorCode.none
+        assert beat(requests, member_id="other").error_code is ErrorCode.group_max_size_reached
+
+
+def acl(operation, resource, name):
+    return Acl(
+        resource, AclPattern.LITERAL, name, "User:ANONYMOUS", "*", AclOperation[operation], AclPermission.ALLOW
+    )  # fmt: skip
+
+
+def test_topics_are_made_with_the_rights_of_the_member(lake):
+    lake.create_topic("lines", 2)
+    with Requests(lake, access=AccessSettings(everyone=False)) as requests:
+        made_with_rights(lake, requests)
+
+
+def made_with_rights(lake, requests):
+    own = [acl("DESCRIBE", AclResource.TOPIC, name) for name in ("lines", "app-words", "app-counts")]
+    acls = {acl("READ", AclResource.GROUP, "app"), *own}
+    access = requests.broker._context.access
+    access.take(AccessState(frozenset(acls - {own[2]})))
+    assert beat(requests).error_code is ErrorCode.topic_authorization_failed
+    access.take(AccessState(frozenset(acls)))
+    (status,) = beat(requests).status
+    assert status.status_code == 3
+    assert "Unauthorized to CREATE on topics app-counts, app-words." in status.status_detail
+    access.take(AccessState(frozenset({*acls, acl("CREATE", AclResource.CLUSTER, CLUSTER_NAME)})))
+    beat(requests)
+    assert {"app-words", "app-counts"} <= set(lake.topics())
