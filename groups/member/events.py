@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from tidelog.groups.assignors.assign import ASSIGNORS
+from tidelog.groups.assignors.server_side import SERVER_ASSIGNORS
 from tidelog.groups.model import AnyGroup, Decision, GroupView, TopicPartition
 from tidelog.groups.rules.members import check_group_id
+from tidelog.groups.rules.modern.topics import Topics
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
 
 R = TypeVar("R")
@@ -29,6 +31,15 @@ class GroupDoor(Protocol):
 
 # The partitions that topics have now; topics that don't exist are left out.
 PartitionCounts = Callable[[Iterable[str]], Mapping[str, int]]
+
+
+# What assignors need of topics; None for one that is not there.
+AssignableTopics = Callable[[Iterable[str]], Topics]
+
+
+def no_assignable_topics(names: Iterable[str]) -> Topics:
+    """What a member has that takes part in no group of the type consumer: of no topic is known what assignors need."""
+    return dict.fromkeys(names)
 
 
 def is_cooperative(strategies: Iterable[str]) -> bool:
@@ -76,6 +87,33 @@ class MemberConfig:
     def cooperative(self) -> bool:
         """Whether the member keeps reading in a rebalance what it does not have to give up."""
         return is_cooperative(self.strategies)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModernConfig:
+    """A consumer's part in a group of the type consumer (KIP-848); names and units are those of its configuration.
+
+    `assignor`: the one that it asks for; None: whatever the group has. Raises InvalidGroupError, InvalidConfigError.
+    """
+
+    group_id: str
+    client_id: str = "tidelog"
+    host: str = ""
+    instance_id: str | None = None
+    assignor: str | None = None
+    max_poll_interval_ms: int = 300_000
+
+    def __post_init__(self) -> None:
+        check_group_id(self.group_id)
+        if self.assignor is not None and self.assignor not in SERVER_ASSIGNORS:
+            raise InvalidConfigError(
+                f"`group.remote.assignor` {self.assignor!r} is no assignor: give one of {', '.join(SERVER_ASSIGNORS)},"
+                " or leave it out."
+            )
+        if self.instance_id == "":
+            raise InvalidConfigError(
+                "`group.instance.id` is empty: a static member has a name. Give one, or leave it out."
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,14 @@
 
 from tidelog.groups.member.events import GroupDoor
 from tidelog.groups.member.heartbeats import HeartbeatTimers, Leases, RebalanceTimer
-from tidelog.groups.model import AnyGroup, AnyMember, GroupPhase
+from tidelog.groups.model import AnyGroup, AnyMember, ConsumerGroup, GroupPhase
 from tidelog.groups.rules.members import evict_late, evict_silent
+from tidelog.groups.rules.migration import is_to_give_up
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import StorageUnavailableError
+
+# Where no member leads a group: so many of the first by id are watched by all others, should the very first be gone.
+_FIRST = 3
 
 
 class FailureDetector:
@@ -13,7 +17,8 @@ class FailureDetector:
 
     `member_id`: the observer, which does not watch itself; None for an observer outside, which watches all members. A
     leader watches all others, the others watch the leader; a member that has joined a round also watches those that
-    have not. Looks come every `every_s` seconds, and oftener where sessions are short.
+    have not. Where no member leads, the first by id watches all, and the others the first few. Looks come every
+    `every_s` seconds, and oftener where sessions are short.
     """
 
     def __init__(
@@ -26,7 +31,9 @@ class FailureDetector:
         self._member_id = member_id
         self._every_s = every_s
         self._heartbeats = HeartbeatTimers()
-        self._rebalance = RebalanceTimer(gap_s=max(1.0, 4 * every_s))
+        self._gap_s = max(1.0, 4 * every_s)
+        self._rebalance = RebalanceTimer(self._gap_s)
+        self._revocations: dict[str, RebalanceTimer] = {}
         self._due_s = 0.0
 
     def due_at(self) -> float:
@@ -46,7 +53,7 @@ class FailureDetector:
         sessions = [member.session_timeout_ms / 1000 for member in watched]
         next_s = min([self._every_s, *(session / 4 for session in sessions)])
         self._due_s = now_s + next_s
-        gone = self._evict_silent() | self._evict_late(group)
+        gone = self._evict_silent() | self._evict_late(group) | self._evict_who_keep(group)
         expiry_s = self._heartbeats.due_s()
         if expiry_s is not None and expiry_s > now_s:
             self._due_s = min(self._due_s, expiry_s)
@@ -57,6 +64,9 @@ class FailureDetector:
     def _watched(self, group: AnyGroup) -> list[AnyMember]:
         others = [member for name, member in group.members.items() if name != self._member_id]
         me = group.members.get(self._member_id or "")
+        if isinstance(group, ConsumerGroup) and me is not None:
+            first = sorted(group.members)
+            return others if first[0] == self._member_id else [one for one in others if one.member_id in first[:_FIRST]]
         if me is None or group.leader == self._member_id:
             return others
         joins = group.phase is GroupPhase.PREPARING and me.joined
@@ -89,6 +99,23 @@ class FailureDetector:
         return self._log.decide(
             self._group_id, lambda view: evict_late(view, self._group_id, generation, now_ms=now_ms)
         )
+
+    def _evict_who_keep(self, group: AnyGroup) -> frozenset[str]:
+        """Of a group of the type consumer: members that did not give up in time what is to be others'."""
+        members = group.members if isinstance(group, ConsumerGroup) else {}
+        first = min(members, default=None) == self._member_id or self._member_id is None
+        keep = {name: one for name, one in members.items() if first and is_to_give_up(group, one)}
+        self._revocations = {name: self._revocations.get(name) or RebalanceTimer(self._gap_s) for name in keep}
+        now_s = self._clock.elapsed_s()
+        late = {
+            name: member.epoch
+            for name, member in keep.items()
+            if self._revocations[name].look(member.epoch, now_s) >= member.rebalance_timeout_ms / 1000
+        }
+        if not late:
+            return frozenset()
+        now_ms = self._clock.now_ms()
+        return self._log.decide(self._group_id, lambda view: evict_silent(view, self._group_id, late, now_ms=now_ms))
 
 
 class ExternalFailureDetector:

@@ -10,16 +10,36 @@ from tidelog.groups.consumer_protocol import (
     encode_sticky_user_data,
     encode_subscription,
 )
-from tidelog.groups.member.events import COOPERATIVE, GroupDoor, MemberConfig, PartitionCounts
+from tidelog.groups.member.events import (
+    COOPERATIVE,
+    AssignableTopics,
+    GroupDoor,
+    MemberConfig,
+    PartitionCounts,
+    no_assignable_topics,
+)
 from tidelog.groups.member.failure_detector import FailureDetector
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.leader import is_shared_out, share_out, topics_of
-from tidelog.groups.model import EpochGroup, Group, GroupPhase, Member, TopicPartition
+from tidelog.groups.model import (
+    ConsumerGroup,
+    Decision,
+    EpochGroup,
+    Group,
+    GroupPhase,
+    GroupView,
+    Member,
+    TopicPartition,
+)
 from tidelog.groups.rules.members import check_member, join, leave, other_protocol, sync
+from tidelog.groups.rules.migration import seen_by
+from tidelog.groups.rules.modern.joining import ClassicGroupError, join_among_modern
+from tidelog.groups.rules.modern.topics import AssignableTopic, MissingTopicsError
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
     FencedInstanceError,
     IllegalGenerationError,
+    InconsistentProtocolError,
     RebalanceInProgressError,
     StorageUnavailableError,
     UnknownMemberError,
@@ -36,8 +56,9 @@ class GroupSession:
 
     def __init__(
         self, log: GroupDoor, leases: Leases, partition_counts: PartitionCounts, config: MemberConfig,
-        clock: Clock, ids: Ids,
+        clock: Clock, ids: Ids, assignable: AssignableTopics = no_assignable_topics,
     ) -> None:  # fmt: skip
+        self._assignable = assignable
         self._log = log
         self._leases = leases
         self._partition_counts = partition_counts
@@ -65,6 +86,9 @@ class GroupSession:
         """Take part in no generation; the place in the group stays."""
         self.generation = -1
         self.leads = False
+        # Whether the group is of the type consumer, as of the last look; its members, where it is.
+        self.among_modern = False
+        self._modern: ConsumerGroup | None = None
         self._counts: Mapping[str, int] | None = None  # the partition counts that our share-out rests on
 
     def remember(self, share: frozenset[TopicPartition]) -> None:
@@ -76,6 +100,14 @@ class GroupSession:
     def look(self) -> Group:
         """The group as it is now. Raises UnknownMemberError and FencedInstanceError when it no longer has us."""
         group = self._log.group(self._group_id) or Group(self._group_id)
+        self._modern, self.among_modern = None, isinstance(group, ConsumerGroup)
+        if isinstance(group, ConsumerGroup):
+            member = group.members.get(self.member_id)
+            if member is None or not member.is_classic:  # evicted, and those that came have another protocol
+                raise other_protocol(group, self.member_id)
+            check_member(group, self.member_id, self._config.instance_id)
+            self._modern, self.leads = group, False
+            return seen_by(group, member)
         if isinstance(group, EpochGroup):  # it was evicted, and those that came have another protocol
             raise other_protocol(group, self.member_id)
         check_member(group, self.member_id, self._config.instance_id)
@@ -98,7 +130,7 @@ class GroupSession:
         """Watch over the others when that is due; returns when it is due again, 0 when a member was evicted."""
         if self._detector is None:
             return self._clock.elapsed_s() + self._heartbeat_s
-        if self._clock.elapsed_s() >= self._detector.due_at() and self._detector.step(group):
+        if self._clock.elapsed_s() >= self._detector.due_at() and self._detector.step(self._modern or group):
             return 0.0
         return self._detector.due_at()
 
@@ -117,9 +149,16 @@ class GroupSession:
         self.beat()
         member = self._as_member(topics, owned)
         known, now_ms = self.known, self._clock.now_ms()
-        group = self._log.decide(
-            self._group_id, lambda view: join(view, self._group_id, member, rejoins=known, now_ms=now_ms)
-        )
+        try:
+            group = self._log.decide(
+                self._group_id, lambda view: join(view, self._group_id, member, rejoins=known, now_ms=now_ms)
+            )
+            self.among_modern = False
+        except InconsistentProtocolError:
+            if not isinstance(self._log.group(self._group_id), ConsumerGroup):
+                raise
+            group = self._joined_among_modern(member)
+            self.among_modern = True
         self.known = True
         self.leads = group.leader == self.member_id
         self.round = group.generation + (group.phase is GroupPhase.PREPARING)
@@ -130,6 +169,23 @@ class GroupSession:
                 member_id=self.member_id, every_s=self._heartbeat_s,
             )  # fmt: skip
         return group
+
+    def _joined_among_modern(self, member: Member) -> Group:
+        """Join a group of the type consumer. Raises what `join_among_modern` does."""
+        facts: dict[str, AssignableTopic | None] = {}
+
+        def rule(view: GroupView) -> Decision[Group]:
+            return join_among_modern(view, facts, self._group_id, member, rejoins=self.known)
+
+        while True:
+            try:
+                return self._log.decide(self._group_id, rule)
+            except MissingTopicsError as e:
+                facts |= self._assignable(e.names)
+            except ClassicGroupError:
+                raise RebalanceInProgressError(
+                    f"Group {self._group_id!r} has changed its type just now. Join again."
+                ) from None
 
     def _as_member(self, topics: Iterable[str], owned: Iterable[TopicPartition]) -> Member:
         """The member as its group is to know it. Source: `ConsumerCoordinator.metadata`."""

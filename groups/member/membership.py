@@ -9,7 +9,15 @@ import math
 from collections.abc import Iterable
 
 from tidelog.groups.consumer_protocol import decode_assignment
-from tidelog.groups.member.events import Assigned, Event, GroupDoor, MemberConfig, PartitionCounts
+from tidelog.groups.member.events import (
+    AssignableTopics,
+    Assigned,
+    Event,
+    GroupDoor,
+    MemberConfig,
+    PartitionCounts,
+    no_assignable_topics,
+)
 from tidelog.groups.member.group_session import GroupSession
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.transitions import (
@@ -62,9 +70,11 @@ class Membership:
         *,
         clock: Clock,
         ids: Ids,
+        assignable: AssignableTopics = no_assignable_topics,
     ) -> None:
         self.config = config
-        self._session = GroupSession(log, leases, partition_counts, config, clock, ids)
+        self._session = GroupSession(log, leases, partition_counts, config, clock, ids, assignable)
+        self._joined_among_modern = False
         self._requests = {
             Request.LEAVE: self._session.leave,
             Request.FORGET: self._session.forget,
@@ -284,6 +294,7 @@ class Membership:
         except InconsistentProtocolError as e:
             self._happens(Happening.JOIN_REFUSED, e)
             return
+        self._joined_among_modern = self._session.among_modern
         self._happens(Happening.JOIN_ACCEPTED, topics)
         self._follow_round(group)
 
@@ -291,7 +302,7 @@ class Membership:
         """Go on from having joined, as far as the group is."""
         session = self._session
         if group.generation < session.round:
-            if self._state.resubscribed:
+            if self._state.resubscribed or session.among_modern is not self._joined_among_modern:
                 self._happens(Happening.REJOIN_DUE)
             return
         if group.generation > session.round:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, Assignment, encode_assignment
-from tidelog.groups.model import AnyGroup, ConsumerGroup, ConsumerMember, Group, GroupPhase, Member
+from tidelog.groups.model import AnyGroup, AnyMember, ConsumerGroup, ConsumerMember, Group, GroupPhase, Member
 from tidelog.groups.rules.rounds import begin, common_protocols, elected_protocol
 
 
@@ -44,6 +44,15 @@ def must_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
         return True
     held = frozenset().union(*(other.held for other in group.members.values() if other is not member))
     return bool(missing - held)
+
+
+def is_to_give_up(group: AnyGroup, member: AnyMember) -> bool:
+    """Whether a member keeps what is to be others', or has to join again to learn of it: never in a classic group."""
+    if isinstance(member, Member):
+        return False
+    if isinstance(group, ConsumerGroup) and isinstance(member, ConsumerMember) and member.is_classic:
+        return must_rejoin(group, member)
+    return bool(member.revoking)
 
 
 def seen_by(group: ConsumerGroup, member: ConsumerMember, *, joined: bool = False) -> Group:

@@ -6,10 +6,12 @@ from typing import Any
 
 from support.logs import CountingIds, FakeClock
 
-from tidelog.groups.member.events import Assigned, Event, Failed, Lost, MemberConfig, Revoke
+from tidelog.groups.member.events import Assigned, Event, Failed, Lost, MemberConfig, ModernConfig, Revoke
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.membership import Membership
+from tidelog.groups.member.modern import ModernMembership
 from tidelog.groups.model import Decision, Group, GroupView
+from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.log.storage.memory import MemoryStorage
 
 GROUP = "g"
@@ -34,7 +36,9 @@ class FakeGroupLog:
         decision = rule(view)
         offsets = {**view.offsets, **decision.offsets}
         self.views[group_id] = GroupView(
-            decision.group or view.group, {place: one for place, one in offsets.items() if one is not None}
+            decision.group or view.group,
+            {place: one for place, one in offsets.items() if one is not None},
+            config=view.config if decision.config is None else decision.config,
         )
         if decision.group is not None:
             self.history.append(decision.group)
@@ -49,7 +53,7 @@ class FakeMember:
     `answers`: it revokes at once when it is asked to; `polls`: its application calls poll; `frozen`: it does nothing.
     """
 
-    membership: Membership
+    membership: Membership | ModernMembership
     got: list[Event] = field(default_factory=list)
     answers: bool = True
     polls: bool = True
@@ -106,12 +110,30 @@ class FakeGroup:
         membership = Membership(
             self.log, self.leases, self._partition_counts,
             MemberConfig(**{"group_id": GROUP, "client_id": name, **defaults, **config}),
+            clock=self.clock, ids=self.ids, assignable=self._assignable,
+        )  # fmt: skip
+        membership.watched = self.watched
+        membership.subscribe(topics)
+        self.members[name] = FakeMember(membership)
+        return self.members[name]
+
+    def join_modern(self, name: str, topics: Iterable[str] = ("t",), **config: Any) -> FakeMember:
+        """A new member of the consumer protocol subscribes."""
+        membership = ModernMembership(
+            self.log, self.leases, self._assignable,
+            ModernConfig(**{"group_id": GROUP, "client_id": name, **config}),
             clock=self.clock, ids=self.ids,
         )  # fmt: skip
         membership.watched = self.watched
         membership.subscribe(topics)
         self.members[name] = FakeMember(membership)
         return self.members[name]
+
+    def _assignable(self, topics: Iterable[str]) -> Mapping[str, AssignableTopic | None]:
+        return {
+            topic: AssignableTopic(f"id-{topic}", self.counts[topic]) if topic in self.counts else None
+            for topic in topics
+        }
 
     def _partition_counts(self, topics: Iterable[str]) -> Mapping[str, int]:
         return {topic: self.counts[topic] for topic in topics if topic in self.counts}

@@ -1,9 +1,10 @@
-"""Groups of the type consumer with real clients: librdkafka and Java share a topic, and go on when one is killed."""
+"""Groups of the type consumer with real clients: librdkafka, Java and native members share a topic."""
 
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 import pytest
@@ -13,7 +14,9 @@ from support.kafka_programs import JavaProgram
 from support.logs import values
 from support.waiting import PATIENCE_S
 
+import tidelog
 from tidelog.broker.base.settings import GroupSettings
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 
 ALL = [0, 1, 2, 3]
@@ -32,11 +35,11 @@ def librdkafka(address: str, topic: str = "t", **conf: str) -> Iterator[confluen
         consumer.close()
 
 
-def owned(consumer: confluent_kafka.Consumer) -> list[int]:
+def owned(consumer: Any) -> list[int]:
     return sorted(one.partition for one in consumer.assignment())
 
 
-def until_shared(*consumers: confluent_kafka.Consumer, most: int = 4) -> list[str]:
+def until_shared(*consumers: Any, most: int = 4) -> list[str]:
     """Poll all of them until they own four partitions, none more than `most`; the values that came meanwhile."""
     got: list[str] = []
     until = time.monotonic() + PATIENCE_S
@@ -51,7 +54,7 @@ def until_shared(*consumers: confluent_kafka.Consumer, most: int = 4) -> list[st
     raise AssertionError(f"they own {[owned(consumer) for consumer in consumers]}")
 
 
-def read(consumer: confluent_kafka.Consumer, count: int) -> list[str]:
+def read(consumer: Any, count: int) -> list[str]:
     got: list[str] = []
     until = time.monotonic() + PATIENCE_S
     while len(got) < count and time.monotonic() < until:
@@ -83,7 +86,18 @@ def test_a_static_member_comes_back_to_what_it_had(lake: Lake) -> None:
             assert owned(static) == had
 
 
-def test_java_and_librdkafka_share_a_topic_and_go_on_when_one_is_killed(lake: Lake, tmp_path: Path) -> None:
+@contextmanager
+def native(lake: Lake, topic: str = "t", **conf: str) -> Iterator[tidelog.Consumer]:
+    given = {key.replace("_", "."): value for key, value in conf.items()}
+    settings = {"lake": lake.uri, "group.id": "g", "auto.offset.reset": "earliest", "group.protocol": "consumer"}
+    with tidelog.Consumer(settings | given) as consumer:
+        consumer.subscribe([topic])
+        yield consumer
+
+
+def test_java_librdkafka_and_a_native_member_share_a_topic_and_go_on_when_one_is_killed(
+    lake: Lake, tmp_path: Path
+) -> None:
     ready(TOOLS)
     short = GroupSettings(consumer_session_timeout_ms=3_000)
     with ExitStack() as stack:
@@ -94,15 +108,71 @@ def test_java_and_librdkafka_share_a_topic_and_go_on_when_one_is_killed(lake: La
         program.await_line("owns [0, 1, 2, 3]")
         for value in "abcdefgh":
             program.await_line(f"got {value}")
-        with librdkafka(address) as consumer:
-            shared = [f"owns {numbers}" for numbers in ("[0, 1]", "[2, 3]", "[0, 2]", "[0, 3]", "[1, 2]", "[1, 3]")]
+        with librdkafka(address) as first, native(lake) as second:
             until = time.monotonic() + PATIENCE_S
-            while time.monotonic() < until and not any(line in program.said() for line in shared):
-                consumer.poll(0.1)
-            while time.monotonic() < until and len(owned(consumer)) < 2:
-                consumer.poll(0.1)
-            assert len(owned(consumer)) == 2
+            while time.monotonic() < until and sorted([len(owned(first)), len(owned(second))]) not in ([1, 1], [1, 2]):
+                first.poll(0.05)
+                second.poll(0.05)
+            assert len(owned(first)) + len(owned(second)) in (2, 3)
+            group = GroupLog(lake).group("g")
+            assert group is not None
+            assert len(group.members) == 3
             program.kill()
-            until_shared(consumer)
+            until_shared(first, second, most=2)
             lake.topic("t").append(values(*"ijkl", partition=[0, 1, 2, 3]))
-            assert set("ijkl") <= set(read(consumer, 4))
+            assert set("ijkl") <= set(read_by(first, second, count=4))
+            with native(lake) as third:
+                until_shared(first, second, third, most=2)
+        with native(lake) as last:
+            until_shared(last)
+
+
+def test_native_members_alone_share_as_fast_as_they_see_entries(lake: Lake) -> None:
+    """No broker; what moves is committed when it is given up."""
+    with native(lake) as stays:
+        assert read(stays, 8) == list("abcdefgh")
+        with native(lake, group_remote_assignor="range") as comes:
+            assert until_shared(stays, comes, most=2) == []
+        until_shared(stays)
+        lake.topic("t").append(values("i", partition=[3]))
+        assert read(stays, 1) == ["i"]
+    group = GroupLog(lake).group("g")
+    assert group is not None
+    assert (group.type, dict(group.members)) == ("consumer", {})
+
+
+def test_callbacks_get_what_comes_and_what_goes(lake: Lake) -> None:
+    came: list[list[int]] = []
+    went: list[list[int]] = []
+    settings = {"lake": lake.uri, "group.id": "g", "group.protocol": "consumer"}
+
+    def on_assign(consumer: tidelog.Consumer, partitions: list[tidelog.TopicPartition]) -> None:
+        came.append([one.partition for one in partitions])
+        consumer.incremental_assign(partitions)
+
+    def on_revoke(consumer: tidelog.Consumer, partitions: list[tidelog.TopicPartition]) -> None:
+        went.append([one.partition for one in partitions])
+        consumer.incremental_unassign(partitions)
+
+    with tidelog.Consumer(settings) as consumer:
+        consumer.subscribe(["t"], on_assign=on_assign, on_revoke=on_revoke)
+        until_shared(consumer)
+        with native(lake) as other:
+            until_shared(consumer, other, most=2)
+            assert consumer.consumer_group_metadata().generation >= 2
+        until_shared(consumer)
+    assert came[0] == ALL
+    assert [len(numbers) for numbers in went[:1]] == [2]
+    assert sorted(went[0]) == sorted(came[1])
+    assert went[1] == ALL
+
+
+def read_by(*consumers: Any, count: int) -> list[str]:
+    got: list[str] = []
+    until = time.monotonic() + PATIENCE_S
+    while len(got) < count and time.monotonic() < until:
+        for consumer in consumers:
+            message = consumer.poll(0.05)
+            if message is not None and message.error() is None:
+                got.append(message.value().decode())
+    return got

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tidelog.broker.base.settings import GroupSettings
-from tidelog.groups.model import AnyGroup, ConsumerGroup, Group, GroupPhase, Member
+from tidelog.groups.model import AnyGroup, Group, GroupPhase, Member
 from tidelog.groups.rules.members import check_member
-from tidelog.groups.rules.migration import must_rejoin
+from tidelog.groups.rules.migration import is_to_give_up
 from tidelog.log.base.errors import RebalanceInProgressError, TidelogError
 
 # What the shell finds a parked request's client by.
@@ -162,16 +162,7 @@ class CoordinatedGroup:
 
     def _revoking(self, now_s: float) -> dict[str, tuple[int, float]]:
         state = self.state
-        if isinstance(state, Group):
-            return {}
-        if isinstance(state, ConsumerGroup):
-            revoking = {
-                name: member.epoch
-                for name, member in state.members.items()
-                if member.revoking or (member.is_classic and must_rejoin(state, member))
-            }
-        else:
-            revoking = {name: member.epoch for name, member in state.members.items() if member.revoking}
+        revoking = {name: member.turn for name, member in state.members.items() if is_to_give_up(state, member)}
         before = self._revocations
         return {
             name: before[name] if name in before and before[name][0] == epoch else (epoch, now_s)

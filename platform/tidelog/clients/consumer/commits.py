@@ -11,7 +11,7 @@ from tidelog.clients.values.message import Message
 from tidelog.clients.values.partitions import OFFSET_INVALID, TopicPartition
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.errors import StaleMemberEpochError, TidelogError
 from tidelog.transactions.ports import GroupIdentity
 
 Offsets = dict[TopicPartitionKey, CommittedOffset]
@@ -64,8 +64,16 @@ class Committer:
             return taken
 
     def _commit(self, taken: Offsets) -> None:
-        who = self._identity() or GroupIdentity(self._group_id)
-        self._log.commit_offsets(self._group_id, taken, who.member_id, who.generation, who.instance_id)
+        while True:
+            who = self._identity() or GroupIdentity(self._group_id)
+            try:
+                self._log.commit_offsets(self._group_id, taken, who.member_id, who.generation, who.instance_id)
+            except StaleMemberEpochError:
+                # The member has come to another epoch meanwhile; what it still owns there is its own to commit.
+                if self._identity() == who or not (self._owned() or frozenset()).issuperset(taken):
+                    raise
+            else:
+                return
 
     def forfeit(self, places: Iterable[TopicPartitionKey]) -> None:
         """Hand out and commit nothing more of these partitions."""

@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,11 +14,14 @@ from tidelog.clients.consumer.group_wakeup import GroupWakeup
 from tidelog.clients.consumer.shared import ConsumerShared
 from tidelog.clients.consumer.subscription import Topics, TopicSelection
 from tidelog.clients.open_lake import LOGGER
+from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.values.partitions import ConsumerGroupMetadata, TopicPartition
-from tidelog.groups.member.events import Assigned, Failed, Lost, MemberConfig, Revoke
+from tidelog.groups.member.events import Assigned, Failed, Lost, MemberConfig, ModernConfig, Revoke
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.membership import Membership
+from tidelog.groups.member.modern import ModernMembership
+from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import MaxPollExceededError, TidelogError
 from tidelog.transactions.ports import GroupIdentity
@@ -72,7 +75,8 @@ class GroupSide:
         self._report = report
         self.log = GroupLog(shared.lake)
         self.committer = Committer(shared, self.log, self.identity, self.owned)
-        self._membership: Membership | None = None
+        self._membership: Membership | ModernMembership | None = None
+        self._told_generation = -1
         self._topics: Topics | None = None
         self._commands: deque[Callable[[], None]] = deque()
         # The member that the application reads as, by the events that it got: by the time it learns of a loss, the
@@ -135,16 +139,7 @@ class GroupSide:
 
     def subscribe(self, subscription: TopicSelection) -> None:
         """Be a member with this subscription. Raises tidelog's errors."""
-        config = MemberConfig(
-            group_id=self._settings.group_id,
-            client_id=self._settings.client_id,
-            host=socket.gethostname(),
-            instance_id=self._settings.group_instance_id,
-            strategies=self._settings.assignment_strategy,
-            session_timeout_ms=self._settings.session_timeout_ms,
-            heartbeat_interval_ms=self._settings.heartbeat_interval_ms,
-            max_poll_interval_ms=self._settings.max_poll_interval_ms,
-        )
+        config = member_config(self._settings)
         interval_ms = self._settings.topic_metadata_refresh_interval_ms
         topics = Topics(
             self._lake,
@@ -156,16 +151,22 @@ class GroupSide:
         def begin() -> None:
             self._topics = topics
             if self._membership is None:
-                self._membership = Membership(
-                    self.log,
-                    Leases(self._lake.storage),
-                    lambda names: {} if self._topics is None else self._topics.counts(names),
-                    config,
-                    clock=self._lake.clock,
-                    ids=self._lake.ids,
-                )
+                self._membership = self._as_configured(config)
 
         self._do(begin)
+
+    def _as_configured(self, config: MemberConfig | ModernConfig) -> Membership | ModernMembership:
+        log, leases, clock, ids = self.log, Leases(self._lake.storage), self._lake.clock, self._lake.ids
+
+        def counts(names: Iterable[str]) -> Mapping[str, int]:
+            return {} if self._topics is None else self._topics.counts(names)
+
+        def assignable(names: Iterable[str]) -> Mapping[str, AssignableTopic | None]:
+            return dict.fromkeys(names) if self._topics is None else self._topics.assignable(names)
+
+        if isinstance(config, ModernConfig):
+            return ModernMembership(log, leases, assignable, config, clock=clock, ids=ids)
+        return Membership(log, leases, counts, config, clock=clock, ids=ids, assignable=assignable)
 
     def revoked(self) -> None:
         """The application gave up what a `Revoke` named."""
@@ -292,8 +293,10 @@ class GroupSide:
             if isinstance(event, Lost):
                 self._lost(event)
             if isinstance(event, Assigned) and membership.generation >= 0:
-                self._report(Joined(self._as_member(membership)))
+                self._joined(membership)
             self._report(event)
+        if isinstance(membership, ModernMembership) and membership.generation not in (-1, self._told_generation):
+            self._joined(membership)  # in another epoch with the same partitions
         if membership.member_id:
             self._wakeup.follow(self.log.table(self._settings.group_id))
         if membership.trouble is None:
@@ -301,7 +304,11 @@ class GroupSide:
         else:
             self._trouble(membership.trouble)
 
-    def _as_member(self, membership: Membership) -> ConsumerGroupMetadata:
+    def _joined(self, membership: Membership | ModernMembership) -> None:
+        self._told_generation = membership.generation
+        self._report(Joined(self._as_member(membership)))
+
+    def _as_member(self, membership: Membership | ModernMembership) -> ConsumerGroupMetadata:
         settings = self._settings
         return ConsumerGroupMetadata(
             settings.group_id, membership.generation, membership.member_id, settings.group_instance_id
@@ -361,3 +368,27 @@ class GroupSide:
 
     def _warn(self, error: TidelogError) -> None:
         (self._settings.logger or LOGGER).warning("Group %s: %s", self._settings.group_id, error)
+
+
+def member_config(settings: ConsumerSettings) -> MemberConfig | ModernConfig:
+    """A consumer's part in its group, by the protocol that it is configured with. Raises tidelog's errors."""
+    host = socket.gethostname()
+    if settings.group_protocol == "consumer":
+        return ModernConfig(
+            group_id=settings.group_id,
+            client_id=settings.client_id,
+            host=host,
+            instance_id=settings.group_instance_id,
+            assignor=settings.group_remote_assignor,
+            max_poll_interval_ms=settings.max_poll_interval_ms,
+        )
+    return MemberConfig(
+        group_id=settings.group_id,
+        client_id=settings.client_id,
+        host=host,
+        instance_id=settings.group_instance_id,
+        strategies=settings.assignment_strategy,
+        session_timeout_ms=settings.session_timeout_ms,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms,
+        max_poll_interval_ms=settings.max_poll_interval_ms,
+    )

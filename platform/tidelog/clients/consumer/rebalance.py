@@ -69,7 +69,8 @@ class Rebalancing:
         self._fetcher = fetcher
         self._group = group
         self._events = events
-        self._cooperative = is_cooperative(shared.settings.assignment_strategy)
+        modern = shared.settings.group_protocol == "consumer"
+        self._cooperative = modern or is_cooperative(shared.settings.assignment_strategy)
         self._changes = 0  # calls that changed the assignment
         self._serving = False
         self._started = False

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidelog.clients.values.errors import KafkaException, invalid_argument
+from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 
@@ -88,6 +89,14 @@ class Topics:
         wanted = set(topics)
         self._counts.update(self._count(wanted - self._counts.keys() - self.missing - self.broken.keys()))
         return {topic: self._counts[topic] for topic in wanted & self._counts.keys()}
+
+    def assignable(self, topics: Iterable[str]) -> dict[str, AssignableTopic | None]:
+        """What assignors need of topics, as they are now; None for one that is not there, or can't be opened."""
+        states = {topic: self._ask(topic, self.lake.peek) for topic in topics}
+        return {
+            topic: None if state is None else AssignableTopic(state.topic_id, state.partitions)
+            for topic, state in states.items()
+        }
 
     def _count(self, topics: Iterable[str]) -> dict[str, int]:
         states = {topic: self._ask(topic, self.lake.peek) for topic in topics}

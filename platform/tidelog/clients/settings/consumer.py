@@ -10,6 +10,7 @@ from tidelog.clients.settings.common import RecordClientSettings
 from tidelog.clients.settings.rules import consumer_rules
 from tidelog.clients.settings.value_types import LIBRDKAFKA_FLAG, Callback
 from tidelog.groups.assignors.assign import ASSIGNORS
+from tidelog.groups.assignors.server_side import SERVER_ASSIGNORS
 from tidelog.groups.rules.members import MAX_GROUP_ID
 from tidelog.log.base.keys import key
 from tidelog.log.base.typed_values import MAX_INT, Choice, NameList, Text, Whole, names
@@ -38,12 +39,16 @@ class ConsumerSettings(RecordClientSettings, client="a consumer"):
     group_protocol: str = key(
         "group.protocol",
         "classic",
-        Choice(
-            {"classic": "classic"},
-            any_case=True,
-            others="the members of a group share out the partitions themselves; give classic",
-        ),
-        "How the group finds its assignment.",
+        names("classic", "consumer", any_case=True),
+        "How the group finds its assignment: its members share out the partitions in rounds, or each takes part by"
+        " itself (KIP-848).",
+    )
+    group_remote_assignor: str | None = key(
+        "group.remote.assignor",
+        None,
+        names(*SERVER_ASSIGNORS),
+        "The assignor that the member asks for, with `group.protocol=consumer`.",
+        unset="uniform, unless other members ask for another",
     )
     session_timeout_ms: int = key(
         "session.timeout.ms", 45_000, Whole(1, 3_600_000), "A member without a heartbeat for that long is removed."

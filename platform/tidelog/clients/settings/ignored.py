@@ -44,9 +44,6 @@ _IGNORED_BY_REASON: Final[Mapping[str, tuple[str, ...]]] = {
     "there are no share groups": ("share.acknowledgement.mode",),
     "every read checks checksums, whatever it says": ("check.crcs",),
     "members are assigned partitions without regard to racks, and reads have no nearest replica": ("client.rack",),
-    "the members of a group share out the partitions themselves (`partition.assignment.strategy`)": (
-        "group.remote.assignor",
-    ),
     "the group's protocol is always that of consumers": ("group.protocol.type",),
     "levels of compression are the topic's (`compression.zstd.level` ...)": (
         "compression.gzip.level", "compression.level", "compression.lz4.level", "compression.zstd.level",

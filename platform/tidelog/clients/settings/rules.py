@@ -73,6 +73,8 @@ def consumer_rules(values: dict[str, Any]) -> dict[str, Any]:
                 "also where partitions are assigned by hand.",
             )
         )
+    if values.get("group_protocol") == "consumer":
+        _check_modern(values)
     strategies = values.get("assignment_strategy", ())
     if "cooperative-sticky" in strategies and len(strategies) > 1:
         raise invalid_argument(
@@ -81,6 +83,8 @@ def consumer_rules(values: dict[str, Any]) -> dict[str, Any]:
             "cooperative-sticky alone, or leave it out."
         )
     session_ms = values.get("session_timeout_ms", _SESSION_MS)
+    if values.get("group_protocol") == "consumer":
+        return values
     if values.get("max_poll_interval_ms", _POLL_INTERVAL_MS) < session_ms:
         raise invalid_argument(
             f"Failed to create consumer: `max.poll.interval.ms` must be >= `session.timeout.ms` ({session_ms}). Raise "
@@ -93,6 +97,23 @@ def consumer_rules(values: dict[str, Any]) -> dict[str, Any]:
             f"`session.timeout.ms` ({session_ms}), else a healthy member is out. A third of it is usual."
         )
     return {**values, "heartbeat_interval_ms": heartbeat_ms}
+
+
+def _check_modern(values: dict[str, Any]) -> None:
+    """Refuse what a group of the type consumer is configured with, and its members are not."""
+    of_group = "It is the group's: `tidelog group alter` sets `consumer."
+    elsewhere = {
+        "session_timeout_ms": f"{of_group}session.timeout.ms`",
+        "heartbeat_interval_ms": f"{of_group}heartbeat.interval.ms`",
+        "assignment_strategy": "Use `group.remote.assignor` instead",
+    }
+    names = {"assignment_strategy": "partition.assignment.strategy"}
+    for field, where in elsewhere.items():
+        if field in values:
+            name = names.get(field, field.replace("_", "."))
+            raise invalid_argument(
+                f"Failed to create consumer: `{name}` is not supported for `group.protocol=consumer`. {where}."
+            )
 
 
 def _check_backoff(values: dict[str, Any]) -> None:

@@ -151,7 +151,8 @@ SUPPORTED = [
     (C, "group.id", "h", "group_id", "h"),
     (C, "group.instance.id", "i", "group_instance_id", "i"),
     (C, "partition.assignment.strategy", "cooperative-sticky", "assignment_strategy", ("cooperative-sticky",)),
-    (C, "group.protocol", "classic", "group_protocol", "classic"),
+    (C, "group.protocol", "Consumer", "group_protocol", "consumer"),
+    (C, "group.remote.assignor", "range", "group_remote_assignor", "range"),
     (C, "session.timeout.ms", 9000, "session_timeout_ms", 9000),
     (C, "heartbeat.interval.ms", 900, "heartbeat_interval_ms", 900),
     (C, "max.poll.interval.ms", 60_000, "max_poll_interval_ms", 60_000),
@@ -189,7 +190,7 @@ def test_the_table_is_complete():
 
 
 # Fields that hold their only value, or values that are all one, and those that count in the rules between keys.
-READ_BY_RULES = {"security_protocol", "queuing_strategy", "group_protocol", "offset_store_method", "isolation_level"}
+READ_BY_RULES = {"security_protocol", "queuing_strategy", "offset_store_method", "isolation_level"}
 READ_BY_RULES |= {"buffer_memory", "max_in_flight"}
 
 
@@ -237,7 +238,16 @@ def test_an_unknown_key_is_refused_whatever_its_value_and_type():
         (ConsumerSettings, {"rebalance_cb": print}, "on_assign"),
         (ProducerSettings, {"key.serializer": print}, "SerializingProducer"),
         (ConsumerSettings, {"value.deserializer": print}, "DeserializingConsumer"),
-        (ConsumerSettings, {"group.protocol": "consumer"}, "classic"),
+        (ConsumerSettings, {"group.protocol": "share"}, "classic, consumer"),
+        (ConsumerSettings, {"group.remote.assignor": "sticky"}, "uniform, range"),
+        *(
+            (ConsumerSettings, {"group.protocol": "consumer", name: value}, f"`{name}` is not supported for `group.pro")
+            for name, value in {
+                "session.timeout.ms": 6_000,
+                "heartbeat.interval.ms": 100,
+                "partition.assignment.strategy": "range",
+            }.items()
+        ),
         (ProducerSettings, {"queuing.strategy": "lifo"}, "fifo"),
     ],
 )
