@@ -16,7 +16,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-demo setup-demo-kafka setup-demo-replicas demo demo-kafka demo-replicas test quick mutants durations lint typecheck typecheck-product typecheck-benchmarks docs dist reliability chaos fuzz seeds examples s3 bench bench-soak bench-peers compat image clean $(LAYERS:%=test-%)
+.PHONY: help setup setup-demo setup-demo-kafka setup-demo-replicas demo demo-kafka demo-replicas demo-branch test quick mutants durations lint typecheck typecheck-product typecheck-benchmarks docs dist reliability chaos fuzz seeds examples s3 bench bench-soak bench-peers compat image clean $(LAYERS:%=test-%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -37,6 +37,9 @@ demo-kafka: setup-demo-kafka ## a Kafka client produces the flights through a br
 
 demo-replicas: setup-demo-replicas ## on a store of four nodes, of which one is killed and one wiped meanwhile; Go builds it
 	@$(VENV)/tidelog demo --replicas
+
+demo-branch: setup-demo ## a bad producer is taken out of a lake again: a cut, a branch, a diff, a rewind
+	@$(VENV)/tidelog demo --branch
 
 test: setup ## style, types and every layer of tests, as CI does
 	@$(PYTEST) tests $(PYTEST_ARGS)

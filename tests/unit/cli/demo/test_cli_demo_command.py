@@ -25,6 +25,12 @@ def calls(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "tidelog.cli.demo.run", SimpleNamespace(run_demo=run_demo))
     monkeypatch.setitem(sys.modules, "tidelog.cli.demo.replica_steps", SimpleNamespace(run_replicas=run_replicas))
+
+    def run_branch(folder, console, flights):
+        folders.append((folder, "branch"))
+        return int(folder == Path("wrong"))
+
+    monkeypatch.setitem(sys.modules, "tidelog.cli.demo.branch_steps", SimpleNamespace(run_branch=run_branch))
     monkeypatch.setitem(sys.modules, "tidelog.cli.demo.flights", SimpleNamespace(load_flights=lambda: None))
     return folders
 
@@ -53,6 +59,12 @@ def test_it_runs_on_a_store_of_nodes_where_that_is_asked_for(calls):
     assert calls == [(None, "replicas"), (Path("wrong"), "replicas")]
 
 
+def test_a_bad_producer_is_taken_out_where_that_is_asked_for(calls):
+    assert run("--branch").exit_code == 0
+    assert run("--branch", "--lake", "wrong").exit_code == 1
+    assert calls == [(None, "branch"), (Path("wrong"), "branch")]
+
+
 def test_wrong_results_set_the_exit_code(calls):
     assert run("--lake", "wrong").exit_code == 1
 
@@ -62,7 +74,7 @@ def test_wrong_results_set_the_exit_code(calls):
     [
         (["--lake", "s3://bucket/x"], "is a local folder"),
         (["--format", "json"], "leave out --format"),
-        (["--kafka", "--replicas"], "two demos"),
+        (["--kafka", "--replicas"], "demos of their own"),
     ],
 )
 def test_refusals(calls, args, why):
