@@ -20,7 +20,7 @@ CASES = (
     "clients_latency", "idle", "rebalance", "sink", "source", "latency", "routing", "memory", "maintenance",
     "compaction", "object_store", "broker_ack", "broker_many", "broker_cost", "broker_processes", "broker_memory",
     "broker_idle", "broker_death", "broker_quotas", "typed_topics", "serializers", "registry_columns", "registry",
-    "typed_sql", "mirror", "branches", "postgres_changes", "console", "scrape",
+    "typed_sql", "mirror", "branches", "rewinds", "postgres_changes", "console", "scrape",
 )  # fmt: skip
 
 
