@@ -27,7 +27,11 @@ VERSION = "v1.37.2"
 _TOKEN = "only-on-loopback"
 _STARTS_WITHIN_S = 120
 # The definitions that operators bring: {kind: its plural}.
-_PLURALS = {"ServiceMonitor": "servicemonitors", "ScheduledSparkApplication": "scheduledsparkapplications"}
+_PLURALS = {
+    "ServiceMonitor": "servicemonitors",
+    "PrometheusRule": "prometheusrules",
+    "ScheduledSparkApplication": "scheduledsparkapplications",
+}
 
 
 def build(folder: Path) -> Path:

@@ -55,9 +55,9 @@ def rendered(name: str) -> str:
 
 
 def digest() -> str:
-    """Of all files of the chart."""
+    """Of all files of the chart; alarms and dashboards, which it links, may change without being rendered again."""
     found = hashlib.sha256()
-    for path in sorted(path for path in CHART.rglob("*") if path.is_file()):
+    for path in sorted(path for path in CHART.rglob("*") if path.is_file() and not path.is_symlink()):
         found.update(path.relative_to(CHART).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return found.hexdigest()[:32]
 

@@ -56,6 +56,17 @@ _SPARK: Final = _of(
     executor=_of("", **_POD, instances={"type": "integer", "minimum": 1}, memoryOverhead=_TEXT),
 )
 
+_TEXTS: Final[dict[str, Any]] = {"type": "object", "additionalProperties": _TEXT}
+_ALARM: Final = _of(
+    "alert expr",
+    alert=_TEXT,
+    expr=_TEXT,
+    labels=_TEXTS,
+    annotations=_TEXTS,
+    # A keyword of Python's.
+    **{"for": {"type": "string", "pattern": "^(0|([0-9]+(ms|[smhdwy]))+)$"}},
+)
+
 SCHEMAS: Final = {
     "ServiceMonitor": _kind(
         "monitoring.coreos.com/v1",
@@ -67,6 +78,11 @@ SCHEMAS: Final = {
             selector=_of("", matchLabels=_ANY),
             endpoints=_each(_of("", port=_TEXT, path=_TEXT, interval=_TEXT)),
         ),
+    ),
+    "PrometheusRule": _kind(
+        "monitoring.coreos.com/v1",
+        "PrometheusRule",
+        _of("groups", groups=_each(_of("name rules", name=_TEXT, rules=_each(_ALARM)))),
     ),
     "ScheduledSparkApplication": _kind(
         "sparkoperator.k8s.io/v1beta2",

@@ -254,6 +254,40 @@ def test_a_role_is_that_of_the_component_else_of_all():
     assert roles["lake-tidelog-maintain"] == "arn:aws:iam::111122223333:role/tidelog-maintain"
 
 
+OPS = ROOT / "docs/ops"
+
+
+def test_alarms_and_dashboards_are_those_of_the_documentation():
+    (rule,) = of_kind("s3", "PrometheusRule").values()
+    assert [group["name"] for group in rule["spec"]["groups"]] == ["tidelog"]
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+    board = of_kind("s3", "ConfigMap")["lake-tidelog-dashboards"]
+    found = {name.replace("tidelog", "grafana", 1): json.loads(text)["uid"] for name, text in board["data"].items()}
+    boards = {path.name: json.loads(path.read_text())["uid"] for path in OPS.glob("grafana-*.json")}
+    assert found == boards
+    linked = {path.name: path.resolve() for path in (CHART / "ops").iterdir()}
+    assert linked == {name: OPS / name for name in (*boards, "prometheus.rules.yml")}
+    assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert board["metadata"]["annotations"] == {"grafana_folder": "tidelog"}
+    for name in {*NAMES} - {"s3"}:
+        assert not of_kind(name, "PrometheusRule")
+        assert not [one for one in of_kind(name, "ConfigMap") if one.endswith("-dashboards")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_stays_up_sends_to_the_collector_and_jobs_do_not(name):
+    for at, pod in pods(name):
+        (container,) = pod["spec"]["containers"]
+        sends = name == "s3" and at in ("lake-tidelog-broker", "lake-tidelog-registry")
+        args = container["args"]
+        given = args[args.index("--otlp") + 1] if "--otlp" in args else None
+        assert given == ("http://collector.monitoring.svc:4318" if sends else None)
+        variables = [one["name"] for one in container["env"]]
+        assert ("OTEL_TRACES_SAMPLER" in variables) == sends
+        assert ({"secretRef": {"name": "collector"}} in container.get("envFrom", ())) == sends
+        assert len({*variables}) == len(variables)
+
+
 # --- values ----------------------------------------------------------------------------------------------------
 
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -304,6 +338,11 @@ WRONG = {
     "console: {ingress: {hosts: []}}": "ingress",
     "spark: {executor: {memory: 2Gi}}": "memory",
     "metrics: {serviceMonitor: {interval: often}}": "interval",
+    "metrics: {dashboards: {labels: {grafana_dashboard: 1}}}": "grafana_dashboard",
+    "metrics: {rules: true}": "rules",
+    "otlp: {url: 'collector:4318'}": "url",
+    "otlp: {url: 'http://me:secret@collector:4318'}": "url",
+    "otlp: {headers: {}}": "headers",
 }
 
 

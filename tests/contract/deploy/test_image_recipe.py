@@ -65,7 +65,7 @@ def test_the_extras_that_are_installed_are_there():
     text = " ".join(step.rest for stage in STAGES.values() for step in stage.steps)
     given = {extra for found in re.findall(r'"/src\[([^\]]+)\]"', text) for extra in found.split(",")}
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert given == {"broker", "registry", "typed", "connect", "console", "spark"}
+    assert given == {"broker", "registry", "typed", "connect", "console", "otel", "spark"}
     assert given <= known.keys()
 
 

@@ -62,8 +62,9 @@ labels:
 {{- end }}
 {{- end }}
 
+{{/* Variables of secrets. `sends`: whether it is one that sends to a collector. */}}
 {{- define "tidelog.envFrom" -}}
-{{- $secrets := compact (list .root.Values.lake.existingSecret .secret) }}
+{{- $secrets := compact (list .root.Values.lake.existingSecret .secret (ternary .root.Values.otlp.existingSecret "" (default false .sends))) }}
 {{- if $secrets }}
 envFrom:
   {{- range $secrets }}
@@ -77,6 +78,20 @@ envFrom:
 {{- range $key, $value := .Values.lake.options }}
 - --store-option
 - {{ printf "%s=%s" $key (include "tidelog.text" $value) | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The collector of what stays up, as arguments, and its variables. */}}
+{{- define "tidelog.otlp" -}}
+{{- with .Values.otlp.url }}
+- --otlp
+- {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "tidelog.otlpEnv" -}}
+{{- with .Values.otlp.env }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
 

@@ -79,13 +79,15 @@ spec:
             - --host-name
             - {{ . | quote }}
             {{- end }}
+            {{- include "tidelog.otlp" .root | nindent 12 }}
             {{- include "tidelog.storeOptions" .root | nindent 12 }}
           env:
             {{- include "tidelog.env" .root | nindent 12 }}
+            {{- include "tidelog.otlpEnv" .root | nindent 12 }}
             {{- with $own.extraEnv }}
             {{- toYaml . | nindent 12 }}
             {{- end }}
-          {{- include "tidelog.envFrom" (dict "root" .root "secret" $own.configSecret) | nindent 10 }}
+          {{- include "tidelog.envFrom" (dict "root" .root "secret" $own.configSecret "sends" true) | nindent 10 }}
           ports:
             - {name: http, containerPort: {{ $own.port }}}
             - {name: metrics, containerPort: 9404}
