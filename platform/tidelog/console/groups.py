@@ -1,12 +1,21 @@
 """Consumer groups: how they are, how far behind in records and in time; offsets set elsewhere, groups deleted."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast, get_args
 
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import ConsoleError, bad
 from tidelog.console.sampler import Sampler
-from tidelog.groups.model import AnyMember, CommittedOffset, TopicPartition
+from tidelog.groups.model import (
+    AnyGroup,
+    AnyMember,
+    CommittedOffset,
+    ConsumerGroup,
+    ConsumerMember,
+    Group,
+    Member,
+    TopicPartition,
+)
 from tidelog.groups.rules.offsets import group_not_found
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.operations.groups import GroupDescription, PartitionLag, delete_group, describe_group, set_offsets
@@ -34,7 +43,7 @@ def summary(description: GroupDescription, at_ms: int) -> dict[str, Any]:
     return {
         "group": group.group_id,
         "state": group.phase.value,
-        "type": "simple" if description.is_simple else "classic",
+        "type": "simple" if description.is_simple else group.type,
         "protocol": group.protocol or "",
         "members": lag.members,
         "topics": description.topics,
@@ -52,7 +61,8 @@ def group(call: ConsoleCall) -> Any:
         **summary(description, snapshot.at_ms),
         "generation": description.group.generation,
         "may": {change: call.offers(right, group=name) for change, right in _CHANGES.items()},
-        "members": [_member(member, places) for member, places in description.members],
+        "assignment_epoch": None if isinstance(description.group, Group) else description.group.assignment_epoch,
+        "members": [_member(description.group, member, places) for member, places in description.members],
         "partitions": [_partition(lag) for lag in description.partitions],
     }
 
@@ -70,17 +80,27 @@ def _partition(lag: PartitionLag) -> dict[str, Any]:
     }
 
 
-def _member(member: AnyMember, places: Sequence[TopicPartition]) -> dict[str, Any]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in places:
-        by_topic.setdefault(topic, []).append(partition)
+def _member(group: AnyGroup, member: AnyMember, places: Sequence[TopicPartition]) -> dict[str, Any]:
+    """A member. `target`: what it is to read in the end, where that is another thing; `epoch`: where it has one."""
+    target = None
+    if isinstance(group, ConsumerGroup) and isinstance(member, ConsumerMember) and not group.is_reconciled(member):
+        target = _by_topic(sorted((one.topic, one.partition) for one in group.target(member.member_id)))
     return {
         "id": member.member_id,
         "client_id": member.client_id,
         "host": member.host,
         "instance": member.instance_id,
-        "assignments": [{"topic": topic, "partitions": found} for topic, found in sorted(by_topic.items())],
+        "assignments": _by_topic(places),
+        "epoch": None if isinstance(member, Member) else member.epoch,
+        "target": target,
     }
+
+
+def _by_topic(places: Iterable[TopicPartition]) -> list[dict[str, Any]]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in places:
+        by_topic.setdefault(topic, []).append(partition)
+    return [{"topic": topic, "partitions": found} for topic, found in sorted(by_topic.items())]
 
 
 def history(call: ConsoleCall) -> Any:

@@ -22,6 +22,8 @@ _PHASES: Final = {
     GroupPhase.ASSIGNING: "numgroupsassigning",
     GroupPhase.RECONCILING: "numgroupsreconciling",
 }
+_PROTOCOLS: Final = ("classic", "consumer", "streams")
+_BY_PROTOCOL: Final = "kafka_server_group_coordinator_metrics_group_count"
 _MANAGER: Final = "kafka_coordinator_group_groupmetadatamanager"
 
 
@@ -32,6 +34,10 @@ def group_metrics(snapshot: LakeSnapshot, cluster: str) -> Iterator[MetricFamily
     yield from _as_lag_exporter(groups, cluster)
     phases = [description.group.phase for description in groups]
     yield MetricFamily.of(f"{_MANAGER}_numgroups", "Groups of the lake.", len(phases))
+    types = MetricFamily(_BY_PROTOCOL, "Groups by their protocol.")
+    for protocol in _PROTOCOLS:
+        types.add({"protocol": protocol}, sum(description.group.type == protocol for description in groups))
+    yield types
     for phase, name in _PHASES.items():
         yield MetricFamily.of(f"{_MANAGER}_{name}", f"Groups that are {phase}.", phases.count(phase))
 

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from tidelog.commands.terminal import DASH, shown_or_dash, table
-from tidelog.groups.model import AnyGroup, AnyMember, ConsumerGroup, ConsumerMember, TopicPartition
+from tidelog.groups.model import AnyGroup, AnyMember, ConsumerGroup, ConsumerMember, Group, TopicPartition
 from tidelog.log.base.errors import TidelogError
 from tidelog.operations.groups import GroupDescription
 from tidelog.operations.offset_resets import Reset
@@ -47,7 +47,8 @@ def _target(group: AnyGroup, member: AnyMember) -> dict[str, Any]:
     if not isinstance(group, ConsumerGroup) or not isinstance(member, ConsumerMember):
         return {}
     target = [{"topic": one.topic, "partition": one.partition} for one in sorted(group.target(member.member_id))]
-    return {"epoch": member.epoch, "target_assignment": target}
+    protocol = "classic" if member.is_classic else "consumer"
+    return {"protocol": protocol, "epoch": member.epoch, "target_assignment": target}
 
 
 def _reader(member: AnyMember | None) -> dict[str, str | None]:
@@ -77,6 +78,7 @@ def offsets_table(groups: Iterable[GroupDescription]) -> RenderableType:
 def members_table(groups: Sequence[GroupDescription], *, verbose: bool) -> RenderableType:
     """A row for each member; static ids where there are any, what each reads when `verbose`."""
     static = any(member.instance_id is not None for description in groups for member, _ in description.members)
+    modern = verbose and any(isinstance(description.group, ConsumerGroup) for description in groups)
     columns = ["GROUP", "CONSUMER-ID", *(["GROUP-INSTANCE-ID"] if static else []), "HOST", "CLIENT-ID", ">#PARTITIONS"]
     rows = []
     for description in groups:
@@ -84,8 +86,19 @@ def members_table(groups: Sequence[GroupDescription], *, verbose: bool) -> Rende
             row = [description.group.group_id, member.member_id]
             row += [shown_or_dash(member.instance_id)] if static else []
             row += [member.host or DASH, member.client_id or DASH, str(len(places))]
-            rows.append([*row, *([_by_topic(places)] if verbose else [])])
-    return table([*columns, *(["ASSIGNMENT"] if verbose else [])], rows)
+            row += [_by_topic(places)] if verbose else []
+            rows.append([*row, *(_epochs(description.group, member) if modern else [])])
+    further = ["PROTOCOL", ">CURRENT-EPOCH", ">TARGET-EPOCH", "TARGET-ASSIGNMENT"] if modern else []
+    return table([*columns, *(["ASSIGNMENT"] if verbose else []), *further], rows)
+
+
+def _epochs(group: AnyGroup, member: AnyMember) -> list[str]:
+    """By which protocol a member is in its group, in which epoch it is, and what it is to read in which."""
+    if not isinstance(group, ConsumerGroup) or not isinstance(member, ConsumerMember):
+        return ["classic", DASH, DASH, DASH]
+    target = sorted((one.topic, one.partition) for one in group.target(member.member_id))
+    protocol = "classic" if member.is_classic else "consumer"
+    return [protocol, str(member.epoch), str(group.assignment_epoch), _by_topic(target)]
 
 
 def _by_topic(places: Iterable[TopicPartition]) -> str:
@@ -96,15 +109,22 @@ def _by_topic(places: Iterable[TopicPartition]) -> str:
     return ", ".join(f"{topic}({','.join(found)})" for topic, found in numbers.items()) or DASH
 
 
-def states_table(groups: Iterable[AnyGroup], coordinator: str) -> RenderableType:
-    """A row for each group."""
-    return table(
-        ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", ">#MEMBERS"],
+def states_table(groups: Sequence[AnyGroup], coordinator: str) -> RenderableType:
+    """A row for each group; types and epochs where there are groups that have epochs."""
+    modern = any(not isinstance(group, Group) for group in groups)
+    columns = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", ">#MEMBERS"]
+    rows = [
         [
-            [group.group_id, f"{coordinator} (0)", group.protocol or DASH, group.phase.value, str(len(group.members))]
-            for group in groups
-        ],
-    )
+            *(group.group_id, f"{coordinator} (0)", group.protocol or DASH, group.phase.value, str(len(group.members))),
+            *([group.type, *_epochs_of(group)] if modern else []),
+        ]
+        for group in groups
+    ]
+    return table([*columns, *(["TYPE", ">GROUP-EPOCH", ">TARGET-EPOCH"] if modern else [])], rows)
+
+
+def _epochs_of(group: AnyGroup) -> list[str]:
+    return [DASH, DASH] if isinstance(group, Group) else [str(group.epoch), str(group.assignment_epoch)]
 
 
 def state_json(group: AnyGroup, coordinator: str) -> dict[str, Any]:

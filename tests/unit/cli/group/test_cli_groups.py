@@ -133,6 +133,11 @@ def test_a_group_of_the_type_consumer(address):
     assert shown["target_assignment"] == [{"topic": "u", "partition": 0}, {"topic": "u", "partition": 1}]
     assert (shown["epoch"], document["assignment_strategy"]) == (2, "uniform")
     assert done("group", "list", "--state", "reconciling", "--lake", address).stdout.splitlines() == ["new"]
+    state = rows(done("group", "describe", "new", "--state", "--lake", address))
+    assert state[0][-3:] == ["TYPE", "GROUP-EPOCH", "TARGET-EPOCH"]
+    assert state[1][-3:] == ["consumer", "3", "3"]
+    (_, shown_row) = rows(done("group", "describe", "new", "--members", "--verbose", "--lake", address))
+    assert shown_row[-5:] == ["u(0)", "consumer", "2", "3", "u(0,1)"]
 
 
 @pytest.mark.parametrize(

@@ -50,10 +50,16 @@ function summary(group) {
   return facts([
     ["State", mark(group.state, group.state === "Stable" ? "ok" : "")],
     ["Protocol", text([group.type, group.protocol].filter(Boolean).join(", "))],
+    ["Epoch", group.assignment_epoch === null || group.assignment_epoch === group.generation
+      ? count(group.generation) : `${count(group.generation)}, assigned for ${count(group.assignment_epoch)}`],
     ["Members", count(group.members.length)],
     ["Lag", many(lags.reduce((all, one) => all + one, 0), "record")],
     ["Oldest record that is not committed", seconds(oldest)],
   ]);
+}
+
+function lines(assignments) {
+  return assignments.map((one) => h("div", { class: "words" }, `${one.topic}: ${one.partitions.join(", ")}`));
 }
 
 function memberTable(name) {
@@ -65,7 +71,7 @@ function memberTable(name) {
       { name: "client", label: "Client", sort: (row) => row.client_id, cell: (row) => h("span", { class: "words" }, text(row.client_id)) },
       { name: "host", label: "Host", cell: (row) => h("span", { class: "words" }, text(row.host)) },
       { name: "id", label: "Member", narrow: false, cell: (row) => h("code", { class: "words" }, row.id) },
-      { name: "assignments", label: "Partitions", cell: (row) => row.assignments.map((one) => h("div", { class: "words" }, `${one.topic}: ${one.partitions.join(", ")}`)) },
+      { name: "assignments", label: "Partitions", cell: (row) => [...lines(row.assignments), ...(row.target === null ? [] : [h("div", { class: "muted" }, "is to read"), ...lines(row.target)])] },
     ],
   });
 }
