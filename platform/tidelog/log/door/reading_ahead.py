@@ -17,7 +17,8 @@ class ReadingAhead:
     """Entries by version, each fetched once, in rising order from `begin` on. Not for several threads.
 
     The first entry is fetched by itself, and so is the second; where both are there, two, four, eight ... at a time.
-    Where the last look found several, it begins with as many and one more. `looked`: when the newest fetch began.
+    Where the last look found any, it begins with as many and one more: where another writer appends between any two
+    looks, one trip brings its entry and says that there is no other. `looked`: when the newest fetch began.
     `sure`: whether "not there" is the word of two nodes of a store that has several; it is from the start.
     """
 
@@ -37,7 +38,7 @@ class ReadingAhead:
         """A new look at the log: prefetched entries are dropped, they may be stale."""
         self.sure = sure
         self._held.clear()
-        self._expected = self._found + 1 if self._found > 1 else 1
+        self._expected = self._found + 1
         self._found = 0
 
     def get(self, version: int) -> bytes:

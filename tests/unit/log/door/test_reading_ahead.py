@@ -1,6 +1,7 @@
 """How a log's entries are asked for, one by one and beside one another."""
 
 from contextlib import suppress
+from threading import Barrier
 
 import pytest
 from support.faults import FaultyStorage
@@ -58,7 +59,26 @@ def test_a_look_begins_with_as_many_as_the_last_one_met():
         assert len(read_all(storage, reading, there)) == new
         looks.append(sorted(storage.asked))
         there += new
-    assert looks == [list(range(8)), list(range(5, 11)), [6], [6, 7]]
+    assert looks == [list(range(8)), list(range(5, 11)), [6, 7], [6, 7]]
+
+
+def test_an_entry_between_two_looks_is_read_beside_the_look_for_the_next():
+    storage = Far(0)
+    reading = ReadingAhead(storage, lambda version: f"log/{version}", StoreTime(SystemClock()))
+    together = Barrier(2, timeout=60)
+    storage.inner.put("log/0", b"")
+    assert len(read_all(storage, reading)) == 1
+    before = storage.hook
+
+    def wait(method: str, path: str, phase: str) -> None:
+        before(method, path, phase)
+        if phase == "before":
+            together.wait()
+
+    storage.hook = wait
+    for version in (1, 2, 3):  # each look's two requests wait for one another
+        storage.inner.put(f"log/{version}", b"")
+        assert len(read_all(storage, reading, version)) == 1
 
 
 def test_a_near_store_is_asked_for_one_after_another():
