@@ -8,6 +8,7 @@ import groups_sim_bugs
 import leases_sim_bugs
 import registry_sim_bugs
 import sim_bugs
+import streams_sim_bugs
 import transactions_sim_bugs
 from brokers_sim_run import run_brokers
 from groups_sim_run import run_group
@@ -15,6 +16,7 @@ from leases_sim_run import run_leases
 from registry_sim_run import run_registries
 from sim_run import run
 from sim_running import Planted
+from streams_sim_run import run_streams
 from transactions_sim_run import run_transactions
 
 SIMULATIONS: Final[dict[str, tuple[Callable[..., Any], dict[str, Planted]]]] = {
@@ -24,6 +26,7 @@ SIMULATIONS: Final[dict[str, tuple[Callable[..., Any], dict[str, Planted]]]] = {
     "brokers": (run_brokers, brokers_sim_bugs.BUGS),
     "registries": (run_registries, registry_sim_bugs.BUGS),
     "leases": (run_leases, leases_sim_bugs.BUGS),
+    "streams": (run_streams, streams_sim_bugs.BUGS),
 }
 # The seed that found a bug when it was last searched for: it is tried first, then all others.
 FOUND_BY: Final = {

@@ -97,7 +97,9 @@ def streams_heartbeat(
         group = _assigned(group, configured or configure(_topology(group), _known(group, topics)), standbys)
     member = reconcile(group, member, request.owned)
     group = replace(group, members={**group.members, member.member_id: member})
-    unsure = request.epoch == JOINS or request.epoch != before.epoch or bool(member.revoking)
+    # One that says it has something else may not have heard what it has, even in the same epoch.
+    differs = request.owned is not None and request.owned != member.assigned
+    unsure = differs or request.epoch == JOINS or request.epoch != before.epoch or bool(member.revoking)
     told = unsure or member.assigned != before.assigned
     answer = StreamsAnswer(
         group, member.epoch, member.assigned if told else None, _statuses(group, member, configured), configured

@@ -1,12 +1,12 @@
 """Kafka's own kafka-acls and kafka-configs at a broker, in all that they do with access."""
 
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from support.brokers import running_broker
 from support.kafka_clients import ACCESS_TOOLS, ready
+from support.kafka_tool_runs import run
 
 from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, is_password
@@ -18,7 +18,6 @@ from tidelog.log.lake import Lake
 
 ACLS, CONFIGS = "org.apache.kafka.tools.AclCommand", "kafka.admin.ConfigCommand"
 ADMINISTERED = AccessSettings(frozenset({"User:ANONYMOUS"}), everyone=False)
-DONE = "--- done\n"
 
 
 @pytest.fixture
@@ -26,23 +25,6 @@ def address(lake: Lake) -> Iterator[str]:
     ready(ACCESS_TOOLS)
     with running_broker(lake, access=ADMINISTERED) as address:
         yield address
-
-
-def run(address: str, *commands: Sequence[str]) -> list[str]:
-    """What the tools print, of each command: its class and its arguments."""
-    lines = "".join("\t".join([tool, "--bootstrap-server", address, *args]) + "\n" for tool, *args in commands)
-    done = subprocess.run(
-        [str(word) for word in ACCESS_TOOLS.command(ACCESS_TOOLS.folder)],
-        input=lines,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    printed = done.stdout.split(DONE)
-    assert done.returncode == 0, f"{printed[-1]}\n{done.stderr[-4000:]}"
-    assert len(printed) == len(commands) + 1, done.stderr[-4000:]
-    return printed[:-1]
 
 
 def state(lake: Lake) -> AccessState:

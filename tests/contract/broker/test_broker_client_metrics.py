@@ -41,6 +41,7 @@ def test_clients_push_what_a_subscription_asks_for(lake: Lake, tmp_path: Path) -
         address = stack.enter_context(running_broker(lake))
         asked = ("--metrics", "org.apache.kafka.", "--interval", "200", "--match", "client_id=shop-.*")
         client_metrics(address, "--alter", "--name", "shop", *asked)
+        assert "interval.ms=200" in client_metrics(address, "--describe", "--name", "shop")
         settings = ("group.id=g", "client.id=shop-java")
         java = stack.enter_context(JavaProgram([*JAVA, MEMBER, address, "t", *settings], tmp_path / "java.log"))
         producer, other = (
@@ -59,6 +60,9 @@ def test_clients_push_what_a_subscription_asks_for(lake: Lake, tmp_path: Path) -
                 "shop-java apache-kafka-java", ()
             )
 
-        eventually(all_there, "metrics of both clients")
+        try:
+            eventually(all_there, "metrics of both clients")
+        except AssertionError as e:
+            raise AssertionError(f"{e}; there are {pushed(lake)}; {java.said()[-2000:]}") from None
         assert all(name.startswith("shop-") for name in pushed(lake))
         java.kill()
