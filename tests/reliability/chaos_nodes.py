@@ -21,8 +21,8 @@ from tidelog.cli.demo.store_nodes import BUCKET, StoreNodes
 
 KILLED, FROZEN, CUT_OFF, WIPED, MAJORITY = "node killed", "node frozen", "node cut off", "node wiped", "majority gone"
 FAULTS = (KILLED, FROZEN, CUT_OFF, WIPED)
-# How long a node may take to have again what others have, seconds.
-HEALS_WITHIN_S = 150.0
+# How long a node may take to have again what others have, seconds: the store's own work, which a busy machine delays.
+HEALS_WITHIN_S = 900.0
 # The store is asked to heal after this number of looks, a second apart, and again.
 HEAL_EVERY = 15
 # Of these faults each tenth takes a majority away, for this time in seconds.
@@ -38,6 +38,8 @@ class NodeFaults:
         self._every_s = every_s
         # When a majority was gone, and a while after, in seconds of the wall clock: [from, until].
         self.majority_gone: list[tuple[float, float]] = []
+        # The longest time until a node that was away had again what others had, in seconds.
+        self.longest_heal_s = 0.0
 
     @property
     def lake(self) -> dict[str, Any]:
@@ -94,7 +96,8 @@ class NodeFaults:
 
     def _await_whole(self, victim: int, processes: Processes, problems: list[str]) -> None:
         """Wait until the node has what others had when it came back."""
-        until = time.monotonic() + HEALS_WITHIN_S
+        began = time.monotonic()
+        until = began + HEALS_WITHIN_S
         while not self._nodes.is_up(victim):
             wait_s(0.5, processes)
             if time.monotonic() > until:
@@ -109,6 +112,7 @@ class NodeFaults:
             if passed % HEAL_EVERY == HEAL_EVERY // 2:
                 with suppress(OSError):
                     self._nodes.heal(victim)
+        self.longest_heal_s = max(self.longest_heal_s, time.monotonic() - began)
         if lacks:
             problems.append(f"node {victim + 1} lacks {len(lacks)} objects {HEALS_WITHIN_S:.0f} s after it came back")
 

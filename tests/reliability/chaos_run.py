@@ -38,8 +38,8 @@ from tidelog.log.lake import Lake
 FAULTS = ("killed", "frozen", "disk full", "permissions lost", "answers lost", "power cut")
 # Where brokers run, they are also stopped as an operator stops them.
 DRAINED = "drained"
-# How long the run may take to come to rest, each step of it. Seconds.
-PATIENCE_S = 240.0
+# How long the run may take to come to rest, each step of it; over a store each record costs calls. Seconds.
+PATIENCE_S, STORE_PATIENCE_S = 240.0, 900.0
 # A fault lasts no longer, seconds: past sessions and transactions' time-outs all the same.
 LONGEST_S = 12.0
 # What the product says of a store that did not answer.
@@ -265,11 +265,12 @@ class Chaos:
         self._await(lambda: self._processes.has_ended(roles), f"end of {', '.join(roles)}")
 
     def _await(self, there: Callable[[], bool], what: str) -> None:
-        until = time.monotonic() + PATIENCE_S
+        patience_s = PATIENCE_S if self._nodes is None else STORE_PATIENCE_S
+        until = time.monotonic() + patience_s
         self._say(f"{time.monotonic() - self._began_s:6.1f} s  waits for: {what}")
         while not there():
             if time.monotonic() > until:
-                self._problems.append(f"after {PATIENCE_S:.0f} s there is no {what}; there are {self._processes.names}")
+                self._problems.append(f"after {patience_s:.0f} s there is no {what}; there are {self._processes.names}")
                 self._processes.print_stacks()
                 return
             wait_s(0.3, self._processes)
@@ -368,6 +369,7 @@ class Chaos:
             "p99 of an acknowledgement, ms": round(took[len(took) * 99 // 100]) if took else 0,
             "longest pause of all acknowledgements, a node gone, ms": round(one * 1000),
             "longest pause of all acknowledgements, a majority gone for 20 s, ms": round(majority * 1000),
+            "longest healing of a node, ms": round(self._nodes.longest_heal_s * 1000),
         }
 
 
