@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+import branches_sim_bugs
 import brokers_sim_bugs
 import groups_sim_bugs
 import leases_sim_bugs
@@ -10,6 +11,7 @@ import registry_sim_bugs
 import sim_bugs
 import streams_sim_bugs
 import transactions_sim_bugs
+from branches_sim_run import run_branches
 from brokers_sim_run import run_brokers
 from groups_sim_run import run_group
 from leases_sim_run import run_leases
@@ -26,11 +28,14 @@ SIMULATIONS: Final[dict[str, tuple[Callable[..., Any], dict[str, Planted]]]] = {
     "brokers": (run_brokers, brokers_sim_bugs.BUGS),
     "registries": (run_registries, registry_sim_bugs.BUGS),
     "leases": (run_leases, leases_sim_bugs.BUGS),
+    "branches": (run_branches, branches_sim_bugs.BUGS),
     "streams": (run_streams, streams_sim_bugs.BUGS),
 }
 # The seed that found a bug when it was last searched for: it is tried first, then all others.
 FOUND_BY: Final = {
     "takes_its_own_success_for_somebody_elses": 2,
+    "lets_writers_into_a_branch_that_is_being_made": 7,
+    "goes_on_with_another_cut": 10,
     "acknowledges_without_a_look_at_the_floors": 9,
     "goes_by_its_own_clocks_alone": 44,
     "deletes_before_it_publishes_the_floor": 9,
@@ -68,6 +73,7 @@ FOUND_BY: Final = {
 # What it takes more than a second to find: `make mutants` searches for these, too, and `make test` for all others.
 LONG_SEARCHES: Final = frozenset(
     {
+        *(branches_sim_bugs.BUGS.keys() - {"takes_members_along", "takes_what_is_the_sources_own"}),
         "writes_checkpoints_over_unsynced_segments",
         "deletes_its_segments_after_an_unknown_outcome",
         "takes_commits_of_any_generation",

@@ -37,6 +37,10 @@ SETTLE_S = 240.0
 THREADED = (flat_combining, commit_loop, background, staged_topics, timeouts)
 
 
+# Processes by name, with the roles that they play.
+Casting = list[tuple[str, Callable[[Program], None]]]
+
+
 @dataclass
 class TransactionsReport:
     """The result of a run. `problems` is empty when all invariants held."""
@@ -51,21 +55,17 @@ def run_transactions(seed: int, planted: Planted = nullcontext, trace: list[str]
     """Run one seed."""
     world = TransactionsWorld(seed, TransactionsPlan.of(seed), trace)
     with inline(world.scheduler), staged(world.scheduler, THREADED, planted):
-        problems = _Director(world).direct()
+        problems = TransactionsDirector(world).direct()
     return TransactionsReport(seed, problems, world.history.digest(), world.history)
 
 
-class _Director(Director):
+class TransactionsDirector(Director):
     """Directs copiers."""
 
     def direct(self) -> list[str]:
         """The whole run; returns what is wrong."""
         world, plan = self._world, self._world.plan
-        setup = self._program("setup")
-        if plan.expires:
-            setup.lake.alter_config({"transactional.id.expiration.ms": "20000"})
-        for name in TOPICS:
-            setup.lake.create_topic(name, PARTITIONS, TOPIC_CONFIG)
+        self._prepare(self._program("setup"))
         world.trouble = plan.trouble
         for name, role in self._casting():
             world.launch(name, role, self._rng.uniform(0, 2))
@@ -76,9 +76,15 @@ class _Director(Director):
             self._settle()
         return self._scheduler.failures or self._judge()
 
-    def _casting(self) -> list[tuple[str, Callable[[Program], None]]]:
+    def _prepare(self, setup: Program) -> None:
+        if self._world.plan.expires:
+            setup.lake.alter_config({"transactional.id.expiration.ms": "20000"})
+        for name in TOPICS:
+            setup.lake.create_topic(name, PARTITIONS, TOPIC_CONFIG)
+
+    def _casting(self) -> Casting:
         plan = self._world.plan
-        cast: list[tuple[str, Callable[[Program], None]]] = [("producer", actors.producer), ("reader", actors.reader)]
+        cast: Casting = [("producer", actors.producer), ("reader", actors.reader)]
         cast += [(f"copier-{one}", actors.copier(one)) for one, _, _ in COPIERS[: plan.copiers]]
         cast += [("maintainer", actors.maintainer)] * plan.maintainers
         cast += [("operator", actors.operator)] * plan.operators
