@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Any
 
+from chaos_branches import Branches
 from chaos_nodes import NodeFaults, pauses
 from chaos_plan import (
     COPIERS,
@@ -57,6 +58,8 @@ class Wanted:
     # Instead of rounds: seconds between two brokers that are killed, or drained, one after another.
     killed_every_s: float = 0.0
     drained_every_s: float = 0.0
+    # Seconds between two branches, which are judged; 0 for none.
+    branched_every_s: float = 0.0
 
     @property
     def only_brokers_end(self) -> bool:
@@ -100,6 +103,7 @@ class Chaos:
         self._rounds: Counter[str] = Counter()
         self._fates: Counter[str] = Counter()
         self._problems: list[str] = []
+        self._branches = Branches(place, wanted.branched_every_s, _read)
         self._began_s = time.monotonic()
 
     def run(self) -> Verdict:
@@ -108,13 +112,14 @@ class Chaos:
         self._switch(Faults())
         try:
             self._processes.start(self._processes.workers)
-            if self._nodes is not None:
-                self._go_through_nodes(self._nodes)
-            elif self._wanted.only_brokers_end:
-                self._go_through_brokers()
-            else:
-                self._go_through_rounds()
-            self._gather_records()
+            with self._branches:
+                if self._nodes is not None:
+                    self._go_through_nodes(self._nodes)
+                elif self._wanted.only_brokers_end:
+                    self._go_through_brokers()
+                else:
+                    self._go_through_rounds()
+                self._gather_records()
             self._settle()
         finally:
             self._processes.kill(self._processes.names)
@@ -125,7 +130,7 @@ class Chaos:
         if self._wanted.drained_every_s:
             self._problems += self._errors_of_applications()
         self._problems += summary(check(history))
-        self._problems += self._check_lake()
+        self._problems += self._check_lake() + self._branches.problems
         took_s = time.monotonic() - self._began_s
         return Verdict(self._wanted.seed, round(took_s, 1), dict(self._rounds), self._count(history), self._problems)
 
@@ -201,8 +206,9 @@ class Chaos:
             processes.drain(self._rng.sample(self._brokers, k=1))
         elif fault == "power cut":
             gone = processes.names
-            processes.kill_all_at_once()
-            self._fates += cut_power(self._place.lake, self._place.notes, self._rng, (f"{QUICK}/",))
+            with self._branches.none_amid():
+                processes.kill_all_at_once()
+                self._fates += cut_power(self._place.lake, self._place.notes, self._rng, (f"{QUICK}/",))
             processes.start(gone)
         else:
             everyone = tuple(processes.names) if self._rng.random() < 0.3 else tuple(victims)
@@ -352,6 +358,7 @@ class Chaos:
             "assignments": sum(1 for stretch in history.stretches if stretch.reads),
             "looks": len(history.looks),
             "runs of maintenance": happened["maintained"],
+            **({"branches": self._branches.made} if self._wanted.branched_every_s else {}),
             **self._times(),
             **{f"processes: {what}": count for what, count in sorted(self._processes.counts.items())},
             **{f"objects not synced at power cuts: {what}": count for what, count in sorted(self._fates.items())},
