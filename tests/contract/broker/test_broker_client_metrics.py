@@ -56,7 +56,7 @@ def test_clients_push_what_a_subscription_asks_for(lake: Lake, tmp_path: Path) -
             there = pushed(lake)
             latency = "org.apache.kafka.producer.node.request.latency.avg"
             connections = "org.apache.kafka.consumer.connection.creation.total"
-            return latency in there.get("shop-rdkafka librdkafka", ()) and connections in there.get(
+            return latency in there.get("shop-rdkafka confluent-kafka-python", ()) and connections in there.get(
                 "shop-java apache-kafka-java", ()
             )
 
@@ -66,3 +66,6 @@ def test_clients_push_what_a_subscription_asks_for(lake: Lake, tmp_path: Path) -
             raise AssertionError(f"{e}; there are {pushed(lake)}; {java.said()[-2000:]}") from None
         assert all(name.startswith("shop-") for name in pushed(lake))
         java.kill()
+        assert client_metrics(address, "--list") == "shop\n"
+        client_metrics(address, "--delete", "--name", "shop")
+        assert client_metrics(address, "--list") == "\n"
