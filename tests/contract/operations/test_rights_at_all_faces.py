@@ -109,6 +109,10 @@ HEARTBEAT = {
     "group_id": "g", "member_id": "m", "member_epoch": 0, "rebalance_timeout": 10_000, "subscribed_topic_names": ["t"],
     "topic_partitions": [],
 }  # fmt: skip
+STREAMS_HEARTBEAT = {
+    "group_id": "g", "member_id": "m", "member_epoch": 1, "rebalance_timeout": 10_000,
+    "topology": {"epoch": 0, "subtopologies": [{"subtopology_id": "0", "source_topics": ["t"]}]},
+}  # fmt: skip
 TXN = {"transactional_id": "x", "producer_id": 1, "producer_epoch": 0}
 TXN_V3 = {
     "v3_and_below_transactional_id": "x", "v3_and_below_producer_id": 1, "v3_and_below_producer_epoch": 0,
@@ -209,6 +213,9 @@ ROWS = [
     (Right.JOIN_GROUP, "group", "broker", ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, HEARTBEAT),
     (Right.DESCRIBE_TOPIC, "topic", "broker", ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, HEARTBEAT),
     (Right.DESCRIBE_GROUP, "group", "broker", ApiKey.CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": ["g"]}),
+    (Right.JOIN_GROUP, "group", "broker", ApiKey.STREAMS_GROUP_HEARTBEAT, 0, STREAMS_HEARTBEAT),
+    (Right.DESCRIBE_TOPIC, "topic", "broker", ApiKey.STREAMS_GROUP_HEARTBEAT, 0, STREAMS_HEARTBEAT),
+    (Right.DESCRIBE_GROUP, "group", "broker", ApiKey.STREAMS_GROUP_DESCRIBE, 0, {"group_ids": ["g"]}),
     (Right.JOIN_GROUP, "group", "broker", ApiKey.LEAVE_GROUP, 4, {"group_id": "g", "members": [{"member_id": "m"}]}),
     (Right.DELETE_GROUP, "group", "broker", ApiKey.DELETE_GROUPS, 2, {"groups_names": ["none"]}),
     (Right.DELETE_GROUP, "group", "console", "DELETE", "/api/groups/g", {}),

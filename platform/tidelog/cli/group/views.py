@@ -6,7 +6,18 @@ from typing import Any
 from rich.console import RenderableType
 
 from tidelog.commands.terminal import DASH, shown_or_dash, table
-from tidelog.groups.model import AnyGroup, AnyMember, ConsumerGroup, ConsumerMember, Group, TopicPartition
+from tidelog.groups.model import (
+    AnyGroup,
+    AnyMember,
+    ConsumerGroup,
+    ConsumerMember,
+    EpochGroup,
+    Group,
+    StreamsGroup,
+    StreamsMember,
+    TopicPartition,
+)
+from tidelog.groups.topology import Tasks
 from tidelog.log.base.errors import TidelogError
 from tidelog.operations.groups import GroupDescription
 from tidelog.operations.offset_resets import Reset
@@ -43,7 +54,10 @@ def description_json(description: GroupDescription, coordinator: str) -> dict[st
 
 
 def _target(group: AnyGroup, member: AnyMember) -> dict[str, Any]:
-    """Where a member of a group of the type consumer is, and what it is to read."""
+    """Where a member of a group with epochs is, and what it is to read, or to run."""
+    if isinstance(group, StreamsGroup) and isinstance(member, StreamsMember):
+        tasks, target = _task_names(member.assigned), _task_names(group.target(member.member_id))
+        return {"protocol": "streams", "epoch": member.epoch, "tasks": tasks, "target_tasks": target}
     if not isinstance(group, ConsumerGroup) or not isinstance(member, ConsumerMember):
         return {}
     target = [{"topic": one.topic, "partition": one.partition} for one in sorted(group.target(member.member_id))]
@@ -78,7 +92,7 @@ def offsets_table(groups: Iterable[GroupDescription]) -> RenderableType:
 def members_table(groups: Sequence[GroupDescription], *, verbose: bool) -> RenderableType:
     """A row for each member; static ids where there are any, what each reads when `verbose`."""
     static = any(member.instance_id is not None for description in groups for member, _ in description.members)
-    modern = verbose and any(isinstance(description.group, ConsumerGroup) for description in groups)
+    modern = verbose and any(isinstance(description.group, EpochGroup) for description in groups)
     columns = ["GROUP", "CONSUMER-ID", *(["GROUP-INSTANCE-ID"] if static else []), "HOST", "CLIENT-ID", ">#PARTITIONS"]
     rows = []
     for description in groups:
@@ -93,12 +107,21 @@ def members_table(groups: Sequence[GroupDescription], *, verbose: bool) -> Rende
 
 
 def _epochs(group: AnyGroup, member: AnyMember) -> list[str]:
-    """By which protocol a member is in its group, in which epoch it is, and what it is to read in which."""
+    """By which protocol a member is in its group, in which epoch it is, and what it is to read, or to run, in which."""
+    if isinstance(group, StreamsGroup) and isinstance(member, StreamsMember):
+        tasks = [f"{role} {' '.join(names)}" for role, names in _task_names(group.target(member.member_id)).items()]
+        return ["streams", str(member.epoch), str(group.assignment_epoch), ", ".join(tasks) or DASH]
     if not isinstance(group, ConsumerGroup) or not isinstance(member, ConsumerMember):
         return ["classic", DASH, DASH, DASH]
     target = sorted((one.topic, one.partition) for one in group.target(member.member_id))
     protocol = "classic" if member.is_classic else "consumer"
     return [protocol, str(member.epoch), str(group.assignment_epoch), _by_topic(target)]
+
+
+def _task_names(tasks: Tasks) -> dict[str, list[str]]:
+    """Tasks by what is done with them, as Kafka Streams names them: SUBTOPOLOGY_PARTITION."""
+    roles = {"active": tasks.active, "standby": tasks.standby, "warmup": tasks.warmup}
+    return {role: [f"{task.subtopology}_{task.partition}" for task in sorted(of)] for role, of in roles.items() if of}
 
 
 def _by_topic(places: Iterable[TopicPartition]) -> str:
@@ -138,7 +161,7 @@ def state_json(group: AnyGroup, coordinator: str) -> dict[str, Any]:
         "generation": group.generation,
         "members": len(group.members),
         "type": group.type,
-        **({"assignment_epoch": group.assignment_epoch} if isinstance(group, ConsumerGroup) else {}),
+        **({"assignment_epoch": group.assignment_epoch} if isinstance(group, EpochGroup) else {}),
     }
 
 

@@ -31,11 +31,13 @@ STATES: Final[Mapping[GroupPhase, ConsumerGroupState]] = {
     # confluent-kafka has no words for these.
     GroupPhase.ASSIGNING: ConsumerGroupState.UNKNOWN,
     GroupPhase.RECONCILING: ConsumerGroupState.UNKNOWN,
+    GroupPhase.NOT_READY: ConsumerGroupState.UNKNOWN,
 }
 
 TYPES: Final[Mapping[str, ConsumerGroupType]] = {
     "classic": ConsumerGroupType.CLASSIC,
     "consumer": ConsumerGroupType.CONSUMER,
+    "streams": ConsumerGroupType.UNKNOWN,
 }
 
 

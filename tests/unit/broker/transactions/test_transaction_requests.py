@@ -471,14 +471,14 @@ def test_an_abort_deletes_what_was_staged(lake, requests):
     assert not left & set(paths)
 
 
-def test_kip_848_and_kip_890_are_offered(requests):
+def test_kips_848_and_890_and_1071_are_offered(requests):
     for version in (3, OFFERED[ApiKey.API_VERSIONS].last):
         answer = requests.ask(
             ApiKey.API_VERSIONS, version, {"client_software_name": "a", "client_software_version": "1"}
         )
         finalized = {one.name: one.max_version_level for one in answer.finalized_features}
-        assert finalized == {"group.version": 1, "transaction.version": 2}
+        assert finalized == {"group.version": 1, "streams.version": 1, "transaction.version": 2}
         assert answer.finalized_features_epoch >= 0
         supported = [(one.name, one.min_version, one.max_version) for one in answer.supported_features]
-        every = [("group.version", 0, 1), ("transaction.version", 0, 2)]
+        every = [("group.version", 0, 1), ("streams.version", 0, 1), ("transaction.version", 0, 2)]
         assert supported == (every if version >= 4 else []), "older ones refuse level 0"

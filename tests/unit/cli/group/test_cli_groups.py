@@ -7,9 +7,20 @@ from support.admin_groups import SESSION_MS, stable_group
 from support.cli_calls import answer, cli, done, lake_address, open_lake, refused
 from support.logs import values
 
+from tidelog import AdminClient
+from tidelog.clients.admin.enums import ConsumerGroupType
 from tidelog.groups.member.heartbeats import Leases
-from tidelog.groups.model import AssignedPartition, CommittedOffset, ConsumerGroup, ConsumerMember, Decision
+from tidelog.groups.model import (
+    AssignedPartition,
+    CommittedOffset,
+    ConsumerGroup,
+    ConsumerMember,
+    Decision,
+    StreamsGroup,
+    StreamsMember,
+)
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.groups.topology import Subtopology, Task, Tasks, Topology
 from tidelog.log.base.clock import SystemClock
 
 
@@ -138,6 +149,27 @@ def test_a_group_of_the_type_consumer(address):
     assert state[1][-3:] == ["consumer", "3", "3"]
     (_, shown_row) = rows(done("group", "describe", "new", "--members", "--verbose", "--lake", address))
     assert shown_row[-5:] == ["u(0)", "consumer", "2", "3", "u(0,1)"]
+
+
+def test_a_streams_group(address):
+    one, other = Task("0", 0), Task("0", 1)
+    topology = Topology(0, (Subtopology("0", sources=("u",)),))
+    member = StreamsMember("m", epoch=2, assigned=Tasks(frozenset({one})))
+    targets = {"m": Tasks(frozenset({one}), frozenset({other}))}
+    group = StreamsGroup("app", 3, 3, topology, ready=True, members={"m": member}, targets=targets)
+    with open_lake(address) as lake:
+        GroupLog(lake).decide("app", lambda view: Decision(response=None, group=group))
+        listed = AdminClient({"lake": address}).list_consumer_groups().result().valid
+        assert {found.group_id: found.type for found in listed}["app"] is ConsumerGroupType.UNKNOWN
+    (document,) = answer("group", "describe", "app", "--lake", address)
+    assert (document["state"], document["type"], document["assignment_epoch"]) == ("Reconciling", "streams", 3)
+    (shown,) = document["members"]
+    assert shown["assignment"] == [{"topic": "u", "partition": 0}]
+    assert (shown["tasks"], shown["target_tasks"]) == ({"active": ["0_0"]}, {"active": ["0_0"], "standby": ["0_1"]})
+    (_, shown_row) = rows(done("group", "describe", "app", "--members", "--verbose", "--lake", address))
+    assert "streams" in shown_row
+    state = rows(done("group", "describe", "app", "--state", "--lake", address))
+    assert state[1][-3:] == ["streams", "3", "3"]
 
 
 @pytest.mark.parametrize(
