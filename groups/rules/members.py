@@ -286,6 +286,9 @@ def sync(
     is Stable they change nothing. Raises UnknownMemberError, FencedInstanceError, IllegalGenerationError,
     RebalanceInProgressError. Source: `GroupCoordinator.doSyncGroup`.
     """
+    if view.group is not None and not isinstance(view.group, Group) and view.group.members:
+        check_member(view.group, member_id, instance_id)
+        raise RebalanceInProgressError(f"Group {group_id!r} has changed its type meanwhile. Join again.")
     group = current(view, group_id)
     check_member(group, member_id, instance_id)
     check_generation(group, generation)

@@ -6,22 +6,26 @@ from contextlib import suppress
 from groups_sim_history import Consumer, Place
 from groups_sim_world import GROUP, HEARTBEAT_MS, PATIENCE_MS, SESSION_MS, TOPIC, Program
 
-from tidelog.groups.member.events import Assigned, Event, Failed, Lost, MemberConfig, Revoke
+from tidelog.groups.member.events import Assigned, Event, Failed, Lost, MemberConfig, ModernConfig, Revoke
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.membership import Membership
+from tidelog.groups.member.modern import ModernMembership
 from tidelog.groups.model import CommittedOffset
+from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.log.base.errors import (
     ContendedLogError,
     FencedInstanceError,
     IllegalGenerationError,
     OutcomeUnknownError,
     RebalanceInProgressError,
+    StaleMemberEpochError,
     StorageUnavailableError,
     UnknownMemberError,
 )
 
 TROUBLED = (StorageUnavailableError, OutcomeUnknownError, ContendedLogError)
 FENCED = (UnknownMemberError, IllegalGenerationError, FencedInstanceError, RebalanceInProgressError)
+FENCED = (*FENCED, StaleMemberEpochError)
 
 
 def producer(program: Program) -> None:
@@ -56,12 +60,28 @@ class _Consuming:
         self._positions: dict[Place, int] = {}
         self._unread: set[Place] = set()  # assigned, and the committed offset not fetched yet
         self._topic = program.until_it_answers(lambda: program.lake.topic(TOPIC))
-        self._membership = Membership(
+        self._membership = self._modern() if program.modern else self._classic()
+        self._me.membership = self._membership
+
+    def _classic(self) -> Membership:
+        program, plan = self._program, self._world.plan
+        return Membership(
             program.log, Leases(program.storage), self._partition_counts,
             MemberConfig(
                 group_id=GROUP, client_id=program.name, instance_id=program.instance_id,
-                strategies=(world.plan.strategy,), session_timeout_ms=SESSION_MS,
+                strategies=(plan.strategy,), session_timeout_ms=SESSION_MS,
                 heartbeat_interval_ms=HEARTBEAT_MS, max_poll_interval_ms=PATIENCE_MS,
+            ),
+            clock=program.clock, ids=program.ids, assignable=self._assignable,
+        )  # fmt: skip
+
+    def _modern(self) -> ModernMembership:
+        program = self._program
+        return ModernMembership(
+            program.log, Leases(program.storage), self._assignable,
+            ModernConfig(
+                group_id=GROUP, client_id=program.name, instance_id=program.instance_id,
+                max_poll_interval_ms=PATIENCE_MS,
             ),
             clock=program.clock, ids=program.ids,
         )  # fmt: skip
@@ -85,6 +105,13 @@ class _Consuming:
 
     def _partition_counts(self, topics: Iterable[str]) -> Mapping[str, int]:
         return {topic: self._program.lake.topic(topic).target().partitions for topic in topics}
+
+    def _assignable(self, topics: Iterable[str]) -> Mapping[str, AssignableTopic | None]:
+        states = {topic: self._program.lake.peek(topic) for topic in topics}
+        return {
+            topic: None if state is None else AssignableTopic(state.topic_id, state.partitions)
+            for topic, state in states.items()
+        }
 
     def _done(self) -> bool:
         """Everything is read and committed, and the group is at rest."""

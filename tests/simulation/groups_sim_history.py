@@ -8,6 +8,7 @@ import json
 import struct
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from typing import Any
 
 from sim_journal import Journal
 from sim_scheduler import Process
@@ -28,6 +29,7 @@ class Consumer:
     owned: frozenset[Place] = frozenset()
     failed: bool = False
     left: bool = False
+    membership: Any = None
 
 
 @dataclass

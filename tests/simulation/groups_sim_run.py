@@ -40,11 +40,11 @@ def run_group(seed: int, planted: Planted = nullcontext, trace: list[str] | None
     """Run one seed."""
     world = GroupsWorld(seed, GroupPlan.of(seed), trace)
     with staged(world.scheduler, (flat_combining, commit_loop, background), planted):
-        problems = _Director(world).direct()
+        problems = Director(world).direct()
     return GroupReport(seed, problems, world.history.digest(), world.history)
 
 
-class _Director:
+class Director:
     """Starts the processes, makes mishaps, and judges."""
 
     def __init__(self, world: GroupsWorld) -> None:
@@ -58,6 +58,7 @@ class _Director:
         setup = Program(world, "setup", lambda program: None)
         setup.run()
         setup.lake.create_topic(TOPIC, plan.partitions)
+        self._prepare(setup)
         world.trouble = plan.trouble
         world.launch("producer", groups_sim_actors.producer)
         for number in range(plan.consumers):
@@ -70,6 +71,9 @@ class _Director:
         if not self._wrong():
             self._settle(setup)
         return self._wrong()
+
+    def _prepare(self, setup: Program) -> None:
+        """Do what a world needs besides, before anything goes wrong."""
 
     def _wrong(self) -> list[str]:
         return [*self._scheduler.failures, *self._world.history.violations]

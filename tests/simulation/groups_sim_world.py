@@ -32,6 +32,7 @@ class GroupPlan:
     twins: bool  # whether two consumers are sometimes given one static id
     trouble: Trouble
     on_disk: bool = False  # processes have clocks of their own
+    modern: float = 0.0  # how many of the consumers have the consumer protocol
 
     @staticmethod
     def of(seed: int) -> "GroupPlan":
@@ -65,9 +66,15 @@ class GroupsWorld(SimWorld):
 
     history: GroupHistory
 
-    def __init__(self, seed: int, plan: GroupPlan, trace: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        plan: GroupPlan,
+        trace: list[str] | None = None,
+        history: type[GroupHistory] = GroupHistory,
+    ) -> None:
         super().__init__(Random(f"groups run {seed}"), plan)
-        self.history = GroupHistory(self.scheduler, plan.strategy, trace=trace)
+        self.history = history(self.scheduler, plan.strategy, trace=trace)
         self.partitions = plan.partitions
         self.settling = False  # no member leaves by itself any more
         self.ends: dict[tuple[str, int], int] = {}
@@ -99,6 +106,8 @@ class Program(SimProgram):
         super().__init__(world, name)
         self.role = role
         self.instance_id = instance_id
+        # Whether it is a member of the consumer protocol.
+        self.modern = getattr(world.plan, "modern", 0.0) > 0 and world.rng.random() < world.plan.modern
 
     def run(self) -> None:
         """Open the lake and play the role."""

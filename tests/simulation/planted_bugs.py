@@ -7,6 +7,7 @@ import branches_sim_bugs
 import brokers_sim_bugs
 import groups_sim_bugs
 import leases_sim_bugs
+import mixed_sim_bugs
 import registry_sim_bugs
 import sim_bugs
 import streams_sim_bugs
@@ -15,6 +16,7 @@ from branches_sim_run import run_branches
 from brokers_sim_run import run_brokers
 from groups_sim_run import run_group
 from leases_sim_run import run_leases
+from mixed_sim_run import run_mixed
 from registry_sim_run import run_registries
 from sim_run import run
 from sim_running import Planted
@@ -24,6 +26,7 @@ from transactions_sim_run import run_transactions
 SIMULATIONS: Final[dict[str, tuple[Callable[..., Any], dict[str, Planted]]]] = {
     "log": (run, sim_bugs.BUGS),
     "groups": (run_group, groups_sim_bugs.BUGS),
+    "mixed groups": (run_mixed, mixed_sim_bugs.BUGS),
     "transactions": (run_transactions, transactions_sim_bugs.BUGS),
     "brokers": (run_brokers, brokers_sim_bugs.BUGS),
     "registries": (run_registries, registry_sim_bugs.BUGS),
@@ -53,6 +56,9 @@ FOUND_BY: Final = {
     "lets_a_fenced_static_member_come_back": 13,
     "watches_nobody_but_followers": 9,
     "keeps_what_it_owned_after_an_eviction": 3,
+    "takes_commits_of_any_epoch": 1,
+    "turns_a_group_without_what_its_members_own": 4,
+    "takes_a_join_for_a_revocation": 60,
     "takes_an_intent_after_an_abort": 1,
     "answers_a_repeat_with_the_newest_offset": 1,
     "brings_old_commits_up_again": 1,

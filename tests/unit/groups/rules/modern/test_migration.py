@@ -17,6 +17,7 @@ from tidelog.log.base.errors import (
     FencedInstanceError,
     GroupNotFoundError,
     InconsistentProtocolError,
+    RebalanceInProgressError,
     UnknownMemberError,
 )
 
@@ -132,6 +133,15 @@ def test_a_group_that_may_not_turn_back_goes_on_with_members_of_the_classic_prot
     group.decide(lambda view: leave(view, "g", "c", now_ms=1, migration=Migration.UPGRADE))
     joined(group, member("a"), migration=Migration.UPGRADE)
     assert held(group.group) == {"a": [0, 1, 2, 3]}
+
+
+def test_a_leader_that_hands_in_assignments_when_the_group_has_turned_joins_again() -> None:
+    group = heard(stable({"a": FOUR}))
+    group.beat("c", JOINS)
+    with pytest.raises(RebalanceInProgressError):
+        sync(group.view, "g", "a", 1, assignments={"a": b""})
+    with pytest.raises(UnknownMemberError):
+        sync(group.view, "g", "b", 1)
 
 
 def test_in_a_round_members_keep_what_they_said_that_they_own() -> None:

@@ -1,0 +1,96 @@
+"""Bugs to plant in groups with members of both protocols: each changes one rule of the product while a run lasts."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sim_running import Planted
+
+from tidelog.groups.member import failure_detector
+from tidelog.groups.rules import departures, offsets
+from tidelog.groups.rules.modern import heartbeat, joining, reconciliation, turning
+
+
+@contextmanager
+def takes_commits_of_any_epoch() -> Iterator[None]:
+    """A member that was evicted, or is in an earlier epoch, may commit."""
+    with patch.object(offsets, "check_member_epoch", lambda *_: None):
+        yield
+
+
+@contextmanager
+def turns_a_group_without_what_its_members_own() -> Iterator[None]:
+    """The first member of the consumer protocol takes the others for owners of nothing."""
+    with patch.object(turning, "_assigned", lambda *_: frozenset()):
+        yield
+
+
+@contextmanager
+def never_turns_a_group_back() -> Iterator[None]:
+    """A group whose last member of the consumer protocol has gone stays one of the type consumer."""
+
+    def never(*_: Any) -> None:
+        return None
+
+    with patch.object(departures, "turned_back", never), patch.object(joining, "turned_back", never):
+        yield
+
+
+@contextmanager
+def gives_what_others_still_hold() -> Iterator[None]:
+    """A member gets what another one has to give up, before that says that it did."""
+    with patch.object(reconciliation, "_held_by_others", lambda *_: frozenset()):
+        yield
+
+
+@contextmanager
+def takes_a_join_for_a_revocation() -> Iterator[None]:
+    """What a cooperative member says that it owns when it joins does not count."""
+    real = heartbeat.reconcile
+
+    def reconcile(group: Any, member: Any, owned: Any) -> Any:
+        return real(group, member, frozenset() if member.is_classic else owned)
+
+    with patch.object(heartbeat, "reconcile", reconcile):
+        yield
+
+
+@contextmanager
+def watches_over_no_one() -> Iterator[None]:
+    """Where no member leads, nobody notices that one is dead."""
+    real = failure_detector.FailureDetector._watched
+
+    def watched(self: Any, group: Any) -> Any:
+        return [] if group.type == "consumer" else real(self, group)
+
+    with patch.object(failure_detector.FailureDetector, "_watched", watched):
+        yield
+
+
+@contextmanager
+def forgets_what_is_to_be_revoked() -> Iterator[None]:
+    """What a member has to give up is free at once."""
+    real = heartbeat.reconcile
+
+    def forgetful(group: Any, member: Any, owned: Any) -> Any:
+        after = real(group, member, owned)
+        return after if after is member else replace(after, revoking=frozenset())
+
+    with patch.object(heartbeat, "reconcile", forgetful):
+        yield
+
+
+BUGS: dict[str, Planted] = {
+    planted.__name__: planted
+    for planted in (
+        takes_commits_of_any_epoch,
+        turns_a_group_without_what_its_members_own,
+        never_turns_a_group_back,
+        gives_what_others_still_hold,
+        takes_a_join_for_a_revocation,
+        watches_over_no_one,
+        forgets_what_is_to_be_revoked,
+    )
+}

@@ -1,0 +1,11 @@
+"""Groups with members of both protocols under many seeds: they turn to and fro, and no partition has two owners.
+
+TIDELOG_SIM_SEEDS=5000 runs more of them; what a failing one prints repeats it.
+"""
+
+from mixed_sim_run import run_mixed
+from sim_suite import suite
+
+HAPPENS = ("frozen", "killed", "left", "lost", "turned up", "turned back")
+
+globals().update(suite(run_mixed, "mixed_sim_run.py", 9, HAPPENS))
