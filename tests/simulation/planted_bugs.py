@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import branches_sim_bugs
 import brokers_sim_bugs
+import cuts_sim_bugs
 import groups_sim_bugs
 import leases_sim_bugs
 import mixed_sim_bugs
@@ -14,6 +15,7 @@ import streams_sim_bugs
 import transactions_sim_bugs
 from branches_sim_run import run_branches
 from brokers_sim_run import run_brokers
+from cuts_sim_run import run_cuts
 from groups_sim_run import run_group
 from leases_sim_run import run_leases
 from mixed_sim_run import run_mixed
@@ -29,6 +31,7 @@ SIMULATIONS: Final[dict[str, tuple[Callable[..., Any], dict[str, Planted]]]] = {
     "mixed groups": (run_mixed, mixed_sim_bugs.BUGS),
     "transactions": (run_transactions, transactions_sim_bugs.BUGS),
     "brokers": (run_brokers, brokers_sim_bugs.BUGS),
+    "cuts": (run_cuts, cuts_sim_bugs.BUGS),
     "registries": (run_registries, registry_sim_bugs.BUGS),
     "leases": (run_leases, leases_sim_bugs.BUGS),
     "branches": (run_branches, branches_sim_bugs.BUGS),
@@ -103,5 +106,14 @@ LONG_SEARCHES: Final = frozenset(
         "applies_the_offsets_of_aborted_transactions",
         "goes_on_after_a_long_sleep",
         "misses_tombstones",
+        "minds_no_torn_transaction",
+        "applies_nothing_for_a_cut",
+        "cuts_groups_at_their_heads",
+        "lets_positions_be_anywhere",
+        "cuts_what_it_remembers",
+        "gives_a_name_again",
+        "keeps_without_a_hold",
+        "rewinds_what_was_there_before",
+        "rewinds_what_comes_meanwhile",
     }
 )
