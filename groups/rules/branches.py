@@ -1,4 +1,4 @@
-"""Groups of a lake that begins as a branch of another one: nobody is there, and no position is past its end. Pure."""
+"""Groups of a lake that begins as a branch of another one: it has no members, and no position past its end. Pure."""
 
 from dataclasses import replace
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from chaos_plan import COPIES, PARTITIONS, TOPICS, Place
+from chaos_plan import PARTITIONS, TOPICS, Place
 from checkers import SHOWN, check, summary
 from history import History, Partition
 from journals import HistoryReader, events
@@ -21,7 +21,7 @@ from tidelog.mirror.branch.making import make_branch
 Read = Callable[[Lake, str, int, int, int], Partition]
 # What a journal says that counts for a branch only where it was said before the branch was begun.
 _ANSWERS = ("acked", "committed", "aborted")
-# What clients saw in the source says nothing of a branch.
+# What clients read in the source, and what groups committed for that, says nothing of a branch.
 _SENT = ("send", "begin", "committing")
 _TRIES = 10
 
@@ -76,8 +76,7 @@ class Branches:
                 discard_branch(branch)
         self.made += 1
 
-    @staticmethod
-    def _make(lake: Lake, branch: Lake) -> None:
+    def _make(self, lake: Lake, branch: Lake) -> None:
         """What failed and may be tried again is, by the same call."""
         for left in reversed(range(_TRIES)):
             try:
@@ -86,12 +85,12 @@ class Branches:
             except TidelogError as e:
                 if not (e.retriable and left):
                     raise
-                time.sleep(0.2)
+                self._ends.wait(0.2)
 
     def _judged(self, branch: Lake, began_s: float) -> list[str]:
         report = check_lake(branch, deep=True)
         found = [f"check: {finding}" for finding in report.findings if finding.severity is Severity.ERROR]
-        history = History(rules={name: topic.rule for name, topic in TOPICS.items()}, copies=list(COPIES))
+        history = History(rules={name: topic.rule for name, topic in TOPICS.items()})
         reader = HistoryReader(history)
         for life, path in self._place.journals_of():
             reader.take(life, (event for event in events(path) if _counts(event, began_s)))
@@ -99,7 +98,6 @@ class Branches:
             for partition, (start, end) in branch.offsets(name).items():
                 history.log[name, partition] = self._read(branch, name, partition, start, end)
         for group, view in GroupLog(branch).views().items():
-            history.committed |= {(group, place): one.offset for place, one in view.offsets.items()}
             for (topic, partition), one in view.offsets.items():
                 if partition < PARTITIONS and one.offset > branch.offsets(topic)[partition][1]:
                     found.append(f"{group} is at {one.offset} of {topic} [{partition}], past its end")

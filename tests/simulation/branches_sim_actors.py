@@ -33,9 +33,9 @@ TAILED, TAIL = "out-x", "tail"
 
 @dataclass
 class BranchSeen:
-    """A branch that was begun, its disk, and what was told before: records, and transactions that were committed.
+    """A branch that was begun, its disk, and what was acknowledged before: records, and committed transactions.
 
-    `calls`: how often it was called for. `squatted`: what a program that does not wait was told that it wrote there.
+    `calls`: how often it was called for. `squatted`: what was acknowledged to a program that does not wait.
     """
 
     number: int
@@ -71,7 +71,7 @@ def opened(program: Program, one: BranchSeen, *, create: bool | None, maker: boo
 
 
 def brancher(program: Program) -> None:
-    """Makes branches, and goes on with one that it, or who came before it, did not finish."""
+    """Makes branches, and goes on with one that it, or its predecessor, did not finish."""
     world = program.world
     seen: BranchesSeen = world.branched
     while not world.ending:

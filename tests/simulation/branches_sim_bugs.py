@@ -11,7 +11,7 @@ from sim_running import Planted
 from tidelog.log.config.branch_facts import Branch
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
-from tidelog.mirror.branch import ending, making, tables
+from tidelog.mirror.branch import making, tables
 from tidelog.operations.cuts import take_cut
 
 
@@ -90,14 +90,14 @@ def takes_what_is_the_sources_own() -> Iterator[None]:
 @contextmanager
 def lets_producers_go_on() -> Iterator[None]:
     """No new epoch begins (Z6)."""
-    with patch.object(ending, "end_transactions", lambda *_: (0, 0)):
+    with patch.object(making, "end_transactions", lambda *_: (0, 0)):
         yield
 
 
 @contextmanager
 def lets_positions_be_past_the_end() -> Iterator[None]:
     """Groups are where they are, wherever their topics end (Z7)."""
-    with patch.object(ending, "_ends", lambda *_: {}):
+    with patch.object(making, "_ends", lambda *_: {}):
         yield
 
 

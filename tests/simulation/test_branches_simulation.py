@@ -1,4 +1,4 @@
-"""Branches under many seeds: each is whole and green, with all that was acknowledged before, whoever dies meanwhile.
+"""Branches under many seeds: each is whole and green, with all that was acknowledged before, whichever process dies.
 
 TIDELOG_SIM_SEEDS=5000 runs more of them; what a failing one prints repeats it.
 """

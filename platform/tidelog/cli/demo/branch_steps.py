@@ -1,7 +1,7 @@
 """`tidelog demo --branch`: a bad producer is taken out of a lake again, after a branch has shown what is wrong."""
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +17,12 @@ from tidelog.commands.terminal import number
 from tidelog.cuts.model import Cut, UnknownCutError
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.lakes import Lake
 from tidelog.log.base.clock import Clock, SystemClock
+from tidelog.log.lake import Lake
+from tidelog.mirror.branch.discarding import discard_branch
+from tidelog.mirror.branch.making import make_branch
+from tidelog.mirror.branch.plan import scratch_address
+from tidelog.operations.cuts import create_cut, delete_cut
 from tidelog.operations.lake_diff.diff import diff
 from tidelog.operations.rewinds import rewind_topics
 from tidelog.retention.predicates.parse import parse_where
@@ -37,14 +41,14 @@ def run_branch(folder: Path | None, console: Console, flights: Flights) -> int:
     screen = Screen(console, clock)
     own = DemoFolder(folder or DEFAULT_FOLDER)
     with Lake(str(own.lake)) as lake:
-        _Steps(screen, own, lake, flights.year.slice(0, BEFORE + 2 * AFTER), clock).run()
+        _BranchSteps(screen, own, lake, flights.year.slice(0, BEFORE + 2 * AFTER), clock).run()
     took = seconds(clock.elapsed_s() - started_s)
     words = ("1 check failed", "bold red") if screen.failed == 1 else (f"{screen.failed} checks failed", "bold red")
     screen.print(Text.assemble(words if screen.failed else ("Done", "bold green"), f" in {took}. The lake: {own.lake}"))
     return 1 if screen.failed else 0
 
 
-class _Steps:
+class _BranchSteps:
     """The steps, in order."""
 
     def __init__(self, screen: Screen, folder: DemoFolder, lake: Lake, flights: pa.Table, clock: Clock) -> None:
@@ -75,9 +79,9 @@ class _Steps:
     def _cut(self) -> Cut:
         with self._screen.step("The lake gets a name as it is, before a deploy") as step:
             with suppress(UnknownCutError):
-                self._lake.delete_cut(CUT)  # an earlier demo's
+                delete_cut(self._lake, CUT)  # an earlier demo's
             began_s = self._clock.elapsed_s()
-            cut = self._lake.cut(CUT, keep=True)
+            cut = create_cut(self._lake, CUT, keep=True)
             step.say(f"Cut {CUT}, in {seconds(self._clock.elapsed_s() - began_s)}: nothing was copied.")
             step.check(cut.records >= BEFORE, "all flights are in it", f"{cut.records} are")
         return cut
@@ -95,7 +99,7 @@ class _Steps:
     def _look(self, cut: Cut) -> None:
         with self._screen.step("Deploy 43 is tried out on a branch of the cut") as step:
             began_s = self._clock.elapsed_s()
-            with self._lake.branch(at=cut.name) as branch:
+            with _branch(self._lake, cut.name) as branch:
                 step.say(f"A lake of its own in {seconds(self._clock.elapsed_s() - began_s)}, which shares all files.")
                 fresh = diff(self._lake, branch, "flights", shown=0).topics[0]
                 step.check(
@@ -123,7 +127,7 @@ class _Steps:
             ends = {("flights", p): end for p, end in cut.topics["flights"].ends.items()}
             again = {place: one.offset for place, one in offsets.items()} == ends
             step.check(again, f"group {GROUP} is back at the cut, and reads on from there", f"it is at {offsets}")
-            self._lake.delete_cut(cut.name)
+            delete_cut(self._lake, cut.name)
 
     def _send(
         self, lake: Lake, first: int, count: int, deploy: bytes, changed: Callable[[bytes], bytes] | None = None
@@ -142,6 +146,16 @@ class _Steps:
         topic = lake.topic("flights")
         ends = cut.topics["flights"].ends
         return [v for p, end in ends.items() for b in topic.read(p, end) for v in b.column("value").to_pylist()]
+
+
+@contextmanager
+def _branch(lake: Lake, cut: str) -> Iterator[Lake]:
+    """A branch beside the lake, gone at the end of the block: what `tidelog.Lake.branch` gives."""
+    place = scratch_address(lake.uri, lake.ids.new()[-8:])
+    with Lake(place, None, may_change_follower=True) as branch:
+        make_branch(lake, branch, cut)
+        yield branch
+        discard_branch(branch, lambda _: lake.storage)
 
 
 def _in_seconds(value: bytes) -> bytes:

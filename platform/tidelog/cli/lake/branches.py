@@ -96,12 +96,12 @@ def branches(call: Session) -> None:
     from tidelog.operations.branches import branches_of
 
     with call.open_lake() as lake:
-        found = branches_of(lake.storage, lambda uri: open_storage(uri, call.store))
+        notes = branches_of(lake.storage, lambda uri: open_storage(uri, call.store))
         uri = lake.uri
     if call.as_json:
-        print_json([note.to_json() for note in found])
+        print_json([note.to_json() for note in notes])
         return
-    if not found:
+    if not notes:
         say(f"{uri} has no branches.")
         return
     rows = [
@@ -111,6 +111,6 @@ def branches(call: Session) -> None:
             f"{datetime.fromtimestamp(note.time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC",
             note.state.value,
         )
-        for note in found
+        for note in notes
     ]
     console().print(table(("branch", "cut", "as it was", "state"), rows))

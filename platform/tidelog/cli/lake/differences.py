@@ -43,25 +43,25 @@ def diff(
         Lake(a, create=False, options=call.store) as ours,
         Lake(b, create=False, options=call.store) as theirs,
     ):
-        found = compared(ours, theirs, topic, by_key=by_key, shown=show)
+        lakes_diff = compared(ours, theirs, topic, by_key=by_key, shown=show)
     if call.as_json:
-        print_json(as_json(found))
+        print_json(as_json(lakes_diff))
     else:
-        for line in lines(found) if found.differs else ["The two lakes hold the same."]:
+        for line in lines(lakes_diff) if lakes_diff.differs else ["The two lakes hold the same."]:
             say(line)
-    if found.differs:
+    if lakes_diff.differs:
         raise typer.Exit(FAILED)
 
 
-def lines(found: "LakeDiff") -> Iterator[str]:
+def lines(lakes_diff: "LakeDiff") -> Iterator[str]:
     """The differences in words."""
-    yield f"A  {found.a}"
-    yield f"B  {found.b}"
-    yield from _configs("the lake", found.config)
-    for topic in found.topics:
+    yield f"A  {lakes_diff.a}"
+    yield f"B  {lakes_diff.b}"
+    yield from _configs("the lake", lakes_diff.config)
+    for topic in lakes_diff.topics:
         if topic.differs:
-            yield from _topic_lines(topic, "key" if found.by_key else "record")
-    for group in found.groups:
+            yield from _topic_lines(topic, "key" if lakes_diff.by_key else "record")
+    for group in lakes_diff.groups:
         yield from _group_lines(group)
 
 
@@ -107,14 +107,14 @@ def _group_lines(group: "GroupDiff") -> Iterator[str]:
         yield f"  {topic} {partition}: {' in A, '.join(at)} in B"
 
 
-def as_json(found: "LakeDiff") -> dict[str, Any]:
+def as_json(lakes_diff: "LakeDiff") -> dict[str, Any]:
     """The differences as JSON: only what differs."""
     return {
-        "a": found.a,
-        "b": found.b,
-        "differs": found.differs,
-        "config": _config_json(found.config),
-        "topics": [_topic_json(topic, by_key=found.by_key) for topic in found.topics if topic.differs],
+        "a": lakes_diff.a,
+        "b": lakes_diff.b,
+        "differs": lakes_diff.differs,
+        "config": _config_json(lakes_diff.config),
+        "topics": [_topic_json(topic, by_key=lakes_diff.by_key) for topic in lakes_diff.topics if topic.differs],
         "groups": [
             {
                 "group": group.group,
@@ -124,7 +124,7 @@ def as_json(found: "LakeDiff") -> dict[str, Any]:
                     for (topic, partition), (ours, theirs) in group.positions.items()
                 ],
             }
-            for group in found.groups
+            for group in lakes_diff.groups
         ],
     }
 

@@ -6,10 +6,14 @@ own file says that it is being made, and of what: no program writes to it, and t
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tidelog.cuts.cut_log import CutLog
 from tidelog.cuts.model import Cut
+from tidelog.groups.model import GroupView
+from tidelog.groups.rules.branches import Ends, begin_anew
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import LakeNotFoundError, LakeNotWholeError, MissingSegmentError
 from tidelog.log.checkpoints.reading import newest_checkpoint_version, newest_floor
 from tidelog.log.config.branch_facts import Branch
@@ -18,11 +22,10 @@ from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.holds import Holder
-from tidelog.mirror.branch.ending import end_branch
-from tidelog.mirror.branch.linking import FileTaker
 from tidelog.mirror.branch.plan import NotABranchError, TableFiles, require_branchable
-from tidelog.mirror.branch.tables import read_table
+from tidelog.mirror.branch.tables import FileTaker, read_table
 from tidelog.mirror.copying import Bandwidth, Copier
+from tidelog.mirror.promotion import end_transactions
 from tidelog.mirror.tables import rank
 from tidelog.operations.branches import BranchNote, note_branch
 from tidelog.operations.cuts import take_cut
@@ -154,22 +157,22 @@ def _begin(source: Lake, target: Lake, name: str) -> Branch:
 
 
 def _take(source: Lake, target: Lake, tables: Mapping[str, int], *, again: bool) -> tuple[list[TableFiles], FileTaker]:
-    found = [read_table(source.storage, table, version) for table, version in tables.items()]
+    read = [read_table(source.storage, table, version) for table, version in tables.items()]
     copier = Copier(source.storage, target.storage, Bandwidth(source.clock, None))
     taker = FileTaker(source.storage, target.storage, copier, again)
     try:
-        sizes = {path: size for table in found for path, size in table.files.items()}
-        lost = frozenset().union(*(table.live for table in found)).intersection(taker.take(sizes))
+        sizes = {path: size for table in read for path, size in table.files.items()}
+        lost = frozenset().union(*(table.live for table in read)).intersection(taker.take(sizes))
         if lost:
             raise MissingSegmentError(
                 f"{min(lost)} is not at {source.uri}, and its log names it: it is lost there. 'tidelog check' says what"
                 " else is. The same call goes on when it is restored or given up."
             )
-        taker.take_log([path for table in found for path in table.log])
-        _put_floors(source.storage, target.storage, found)
+        taker.take_log([path for table in read for path in table.log])
+        _put_floors(source.storage, target.storage, read)
     finally:
         copier.close()
-    return found, taker
+    return read, taker
 
 
 def _put_floors(source: Storage, target: Storage, tables: Iterable[TableFiles]) -> None:
@@ -197,3 +200,33 @@ def _require_going_on(target: Lake) -> None:
             f"Another process has made the branch at {target.uri} meanwhile, or discards it: this one leaves it alone."
             " 'tidelog lake branches' says what there is."
         )
+
+
+# --- the end -----------------------------------------------------------------------------------------------
+
+
+def end_branch(branch: Lake) -> int:
+    """Fence producers, and have groups begin without members and at most at their topics' ends; how many are fenced.
+
+    A repeat changes nothing that a reader sees. Raises `StorageError`, `OutcomeUnknownError`.
+    """
+    _, fenced = end_transactions(branch)
+    if layout.OFFSETS_TABLE in branch.storage.list_folders(""):
+        log = GroupLog(branch)
+        views = log.views()
+        ends, now_ms = _ends(branch, views.values()), branch.clock.now_ms()
+        rule = partial(begin_anew, ends=ends, now_ms=now_ms)
+        for _, refusal in log.decide_all([(group_id, rule) for group_id in views]):
+            if refusal is not None:
+                raise refusal
+    return fenced
+
+
+def _ends(branch: Lake, views: Iterable[GroupView]) -> Ends:
+    """The ends of all partitions that groups have offsets of."""
+    ends: Ends = {}
+    for topic in {topic for view in views for topic, _ in view.offsets}:
+        state = branch.peek(topic)
+        if state is not None:
+            ends |= {(topic, p): (state.topic_id, state.end(p)) for p in range(state.partitions)}
+    return ends

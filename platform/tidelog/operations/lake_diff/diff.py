@@ -10,11 +10,11 @@ from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
-from tidelog.operations.lake_diff.model import GroupDiff, LakeDiff, RecordDiff, TopicDiff, Where
+from tidelog.operations.lake_diff.model import Difference, GroupDiff, LakeDiff, RecordDiff, TopicDiff
 from tidelog.operations.lake_diff.ranges import Side, unshared, windows
 from tidelog.operations.lake_diff.records import compare, first_of, newest_by_key
 
-# How many differences of each topic are told in full.
+# How many differences of each topic are given in full.
 SHOWN: Final = 10
 _EMPTY: Final = (0, 0)
 
@@ -23,7 +23,7 @@ def diff(a: Lake, b: Lake, topic: str | None = None, *, by_key: bool = False, sh
     """What differs between two lakes as they are now, or of one topic of theirs.
 
     `by_key`: of each partition the newest record of a key is compared, as compaction leaves it, and its offset and time
-    are not. `shown`: how many differences of a topic are told in full. Raises `UnknownTopicError` for a topic that
+    are not. `shown`: how many differences of a topic are given in full. Raises `UnknownTopicError` for a topic that
     neither has, `StorageError`.
     """
     for lake in (a, b):
@@ -53,8 +53,8 @@ def _changed(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str 
 def _topic(a: Lake, b: Lake, name: str, *, by_key: bool, shown: int) -> TopicDiff:
     states = [lake.peek(name) for lake in (a, b)]
     ours, theirs = states
-    where = Where.B if ours is None else Where.A if theirs is None else None
-    counts: Counter[Where] = Counter()
+    where = Difference.B if ours is None else Difference.A if theirs is None else None
+    counts: Counter[Difference] = Counter()
     first: list[RecordDiff] = []
     read = 0
     partitions = [0 if state is None else state.partitions for state in states]
@@ -71,10 +71,10 @@ def _topic(a: Lake, b: Lake, name: str, *, by_key: bool, shown: int) -> TopicDif
     return TopicDiff(name, where, dict(counts), tuple(first), config, (partitions[0], partitions[1]), note, read)
 
 
-class _Part:
+class _PieceDiff:
     """The differences of some offsets, or of some keys. `read`: how many offsets were compared."""
 
-    def __init__(self, counts: Mapping[Where, int], first: list[RecordDiff], read: int) -> None:
+    def __init__(self, counts: Mapping[Difference, int], first: list[RecordDiff], read: int) -> None:
         self.counts, self.first, self.read = counts, first, read
 
 
@@ -85,13 +85,13 @@ def _sides(states: Iterable[TopicState | None], partition: int) -> tuple[Side, S
 
 def _records(
     a: Lake, b: Lake, name: str, partition: int, states: Iterable[TopicState | None], shown: int
-) -> Iterator[_Part]:
+) -> Iterator[_PieceDiff]:
     side_a, side_b = _sides(states, partition)
     for start, end in windows(unshared(side_a, side_b), side_a, side_b):
         ours = _read(a, name, partition, side_a.within(start, end))
         theirs = _read(b, name, partition, side_b.within(start, end))
         compared = compare(ours, theirs)
-        yield _Part(compared.counts, list(first_of(compared, ours, theirs, partition, shown)), end - start)
+        yield _PieceDiff(compared.counts, list(first_of(compared, ours, theirs, partition, shown)), end - start)
 
 
 def _read(lake: Lake, name: str, partition: int, within: tuple[int, int]) -> pa.Table:
@@ -114,7 +114,7 @@ def _no_records() -> pa.Table:
 # --- keys --------------------------------------------------------------------------------------------------
 
 
-def _keys(a: Lake, b: Lake, name: str, partition: int, states: Iterable[TopicState | None]) -> Iterator[_Part]:
+def _keys(a: Lake, b: Lake, name: str, partition: int, states: Iterable[TopicState | None]) -> Iterator[_PieceDiff]:
     """The keys of which the newest records differ: all of them are in what the two don't share."""
     side_a, side_b = _sides(states, partition)
     ranges = unshared(side_a, side_b)
@@ -134,18 +134,18 @@ def _keys(a: Lake, b: Lake, name: str, partition: int, states: Iterable[TopicSta
                     newest[key] = row
     found = [one for key in keys if (one := _of_key(partition, key, newest_a.get(key), newest_b.get(key))) is not None]
     counts = Counter(one.where for one in found)
-    yield _Part(counts, found, read_a + read_b)
+    yield _PieceDiff(counts, found, read_a + read_b)
 
 
 def _shared(a: Side, b: Side, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """What is between the ranges that are not shared, where both lakes show it."""
     low, high = max(a.start, b.start), min(a.end, b.end)
-    found = []
+    ranges_of_both = []
     for start, end in [*ranges, (high, high)]:
         if low < min(start, high):
-            found.append((low, min(start, high)))
+            ranges_of_both.append((low, min(start, high)))
         low = max(low, end)
-    return found
+    return ranges_of_both
 
 
 def _newest(
@@ -171,7 +171,7 @@ def _of_key(
     )
     if a == b:
         return None
-    where = Where.B if a is None else Where.A if b is None else Where.BOTH
+    where = Difference.B if a is None else Difference.A if b is None else Difference.BOTH
     return RecordDiff(
         where, partition, None, None if a is None else {"key": key} | a, None if b is None else {"key": key} | b
     )
@@ -187,9 +187,9 @@ def _groups(a: Lake, b: Lake) -> Iterator[GroupDiff]:
             {place: one.offset for place, one in view.offsets.items()} if (view := found.get(group)) else None
             for found in views
         )
-        where = Where.B if ours is None else Where.A if theirs is None else Where.BOTH
+        where = Difference.B if ours is None else Difference.A if theirs is None else Difference.BOTH
         ours, theirs = ours or {}, theirs or {}
         places = sorted(ours.keys() | theirs.keys())
         positions = {p: (ours.get(p), theirs.get(p)) for p in places if ours.get(p) != theirs.get(p)}
-        if positions or where is not Where.BOTH:
+        if positions or where is not Difference.BOTH:
             yield GroupDiff(group, where, positions)

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelog.operations.lake_diff.model import RecordDiff, Where
+from tidelog.operations.lake_diff.model import Difference, RecordDiff
 
 # What makes two records the same, besides their place.
 _COLUMNS: Final = ("key", "value", "timestamp", "timestampType")
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedRows:
     """The rows, by number in each table, that are in A alone, in B alone, and of those in both the ones that differ."""
 
     only_a: np.ndarray
@@ -24,19 +24,19 @@ class Compared:
     other_b: np.ndarray
 
     @property
-    def counts(self) -> dict[Where, int]:
+    def counts(self) -> dict[Difference, int]:
         """How many there are."""
-        return {Where.A: len(self.only_a), Where.B: len(self.only_b), Where.BOTH: len(self.other_a)}
+        return {Difference.A: len(self.only_a), Difference.B: len(self.only_b), Difference.BOTH: len(self.other_a)}
 
 
-def compare(a: pa.Table, b: pa.Table) -> Compared:
+def compare(a: pa.Table, b: pa.Table) -> ComparedRows:
     """Compare records of one partition by their offsets; both tables are in offset order, with headers."""
     offsets_a, offsets_b = (table.column("offset").to_numpy() for table in (a, b))
     _, at_a, at_b = np.intersect1d(offsets_a, offsets_b, assume_unique=True, return_indices=True)
     only_a = np.setdiff1d(np.arange(len(a)), at_a, assume_unique=True)
     only_b = np.setdiff1d(np.arange(len(b)), at_b, assume_unique=True)
     different = _different(a.take(pa.array(at_a)), b.take(pa.array(at_b)))
-    return Compared(only_a, only_b, at_a[different], at_b[different])
+    return ComparedRows(only_a, only_b, at_a[different], at_b[different])
 
 
 def _different(a: pa.Table, b: pa.Table) -> np.ndarray:
@@ -61,15 +61,15 @@ def as_record(table: pa.Table, row: int) -> dict[str, Any]:
     return dict(one)
 
 
-def first_of(compared: Compared, a: pa.Table, b: pa.Table, partition: int, most: int) -> Iterator[RecordDiff]:
-    """The first differences by offset, at most so many."""
+def first_of(compared: ComparedRows, a: pa.Table, b: pa.Table, partition: int, most: int) -> Iterator[RecordDiff]:
+    """The first differences by offset, `most` of them."""
     offsets_a, offsets_b = a.column("offset"), b.column("offset")
-    found: list[tuple[int, Where, int | None, int | None]] = []
-    found += [(offsets_a[int(i)].as_py(), Where.A, int(i), None) for i in compared.only_a[:most]]
-    found += [(offsets_b[int(i)].as_py(), Where.B, None, int(i)) for i in compared.only_b[:most]]
+    places: list[tuple[int, Difference, int | None, int | None]] = []
+    places += [(offsets_a[int(i)].as_py(), Difference.A, int(i), None) for i in compared.only_a[:most]]
+    places += [(offsets_b[int(i)].as_py(), Difference.B, None, int(i)) for i in compared.only_b[:most]]
     others = zip(compared.other_a[:most], compared.other_b[:most], strict=True)
-    found += [(offsets_a[int(i)].as_py(), Where.BOTH, int(i), int(j)) for i, j in others]
-    for offset, where, at_a, at_b in sorted(found, key=lambda one: one[0])[:most]:
+    places += [(offsets_a[int(i)].as_py(), Difference.BOTH, int(i), int(j)) for i, j in others]
+    for offset, where, at_a, at_b in sorted(places, key=lambda one: one[0])[:most]:
         yield RecordDiff(
             where,
             partition,
