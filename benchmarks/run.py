@@ -17,10 +17,10 @@ from plan import Plan
 
 CASES = (
     "append", "four_syncs", "processes", "commits", "produce", "group_commit", "idempotence", "transactions", "consume",
-    "clients_latency", "idle", "rebalance", "sink", "source", "latency", "routing", "memory", "maintenance",
-    "compaction", "object_store", "broker_ack", "broker_many", "broker_cost", "broker_processes", "broker_memory",
-    "broker_idle", "broker_death", "broker_quotas", "typed_topics", "serializers", "registry_columns", "registry",
-    "typed_sql", "mirror", "branches", "rewinds", "postgres_changes", "console", "scrape",
+    "clients_latency", "idle", "rebalance", "group_epochs", "sink", "source", "latency", "routing", "memory",
+    "maintenance", "compaction", "object_store", "broker_ack", "broker_many", "broker_cost", "broker_processes",
+    "broker_memory", "broker_idle", "broker_death", "broker_quotas", "typed_topics", "serializers", "registry_columns",
+    "registry", "typed_sql", "mirror", "branches", "rewinds", "postgres_changes", "console", "scrape",
 )  # fmt: skip
 
 

@@ -149,16 +149,17 @@ class GroupSession:
         self.beat()
         member = self._as_member(topics, owned)
         known, now_ms = self.known, self._clock.now_ms()
-        try:
-            group = self._log.decide(
-                self._group_id, lambda view: join(view, self._group_id, member, rejoins=known, now_ms=now_ms)
-            )
-            self.among_modern = False
-        except InconsistentProtocolError:
-            if not isinstance(self._log.group(self._group_id), ConsumerGroup):
-                raise
-            group = self._joined_among_modern(member)
-            self.among_modern = True
+        group = None
+        while group is None:
+            try:
+                group = self._log.decide(
+                    self._group_id, lambda view: join(view, self._group_id, member, rejoins=known, now_ms=now_ms)
+                )
+                self.among_modern = False
+            except InconsistentProtocolError:
+                if not isinstance(self._log.group(self._group_id), ConsumerGroup):
+                    raise
+                group, self.among_modern = self._joined_among_modern(member), True
         self.known = True
         self.leads = group.leader == self.member_id
         self.round = group.generation + (group.phase is GroupPhase.PREPARING)
@@ -170,8 +171,8 @@ class GroupSession:
             )  # fmt: skip
         return group
 
-    def _joined_among_modern(self, member: Member) -> Group:
-        """Join a group of the type consumer. Raises what `join_among_modern` does."""
+    def _joined_among_modern(self, member: Member) -> Group | None:
+        """Join a group of the type consumer; None where it is a classic one by now. Raises as `join_among_modern`."""
         facts: dict[str, AssignableTopic | None] = {}
 
         def rule(view: GroupView) -> Decision[Group]:
@@ -183,9 +184,7 @@ class GroupSession:
             except MissingTopicsError as e:
                 facts |= self._assignable(e.names)
             except ClassicGroupError:
-                raise RebalanceInProgressError(
-                    f"Group {self._group_id!r} has changed its type just now. Join again."
-                ) from None
+                return None
 
     def _as_member(self, topics: Iterable[str], owned: Iterable[TopicPartition]) -> Member:
         """The member as its group is to know it. Source: `ConsumerCoordinator.metadata`."""

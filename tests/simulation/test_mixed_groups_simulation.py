@@ -3,9 +3,16 @@
 TIDELOG_SIM_SEEDS=5000 runs more of them; what a failing one prints repeats it.
 """
 
+import pytest
 from mixed_sim_run import run_mixed
 from sim_suite import suite
 
 HAPPENS = ("frozen", "killed", "left", "lost", "turned up", "turned back")
 
 globals().update(suite(run_mixed, "mixed_sim_run.py", 9, HAPPENS))
+
+
+@pytest.mark.parametrize("seed", [108])
+def test_a_seed_that_found_a_bug(seed: int) -> None:
+    """108: a member joins by the rules of the type that its group has just left."""
+    assert run_mixed(seed).problems == []
