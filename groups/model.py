@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
-from tidelog.groups.topology import NO_TASKS, Tasks, Topology
+from tidelog.groups.topology import NO_TASKS, StreamsTopology, Tasks
 from tidelog.transactions.model import TransactionKey
 
 # A partition by topic and number.
@@ -270,7 +270,7 @@ class StreamsGroup:
     group_id: str
     epoch: int = 0
     assignment_epoch: int = 0
-    topology: Topology | None = None
+    topology: StreamsTopology | None = None
     metadata_hash: int = 0
     ready: bool = False
     shutdown_by: str | None = None

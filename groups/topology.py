@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Task(NamedTuple):
+class StreamsTask(NamedTuple):
     """A part of an application's work: one partition of the topics that a subtopology reads."""
 
     subtopology: str
@@ -16,9 +16,9 @@ class Task(NamedTuple):
 class Tasks:
     """Tasks by what a member does with them: it runs them, keeps copies of their state, or comes to have one."""
 
-    active: frozenset[Task] = frozenset()
-    standby: frozenset[Task] = frozenset()
-    warmup: frozenset[Task] = frozenset()
+    active: frozenset[StreamsTask] = frozenset()
+    standby: frozenset[StreamsTask] = frozenset()
+    warmup: frozenset[StreamsTask] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.active or self.standby or self.warmup)
@@ -33,7 +33,7 @@ class Tasks:
         return Tasks(self.active - other.active, self.standby - other.standby, self.warmup - other.warmup)
 
     @property
-    def every(self) -> frozenset[Task]:
+    def every(self) -> frozenset[StreamsTask]:
         """All of them, whatever is done with them."""
         return self.active | self.standby | self.warmup
 
@@ -77,7 +77,7 @@ class Subtopology:
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
+class StreamsTopology:
     """What an application does, as its members say it. `epoch`: its version. All is sorted."""
 
     epoch: int
@@ -95,7 +95,7 @@ class Topology:
         """The topics of others that it reads."""
         return frozenset(name for part in self.subtopologies for name in part.sources)
 
-    def inputs(self, tasks: Iterable[Task]) -> list[tuple[str, int]]:
+    def inputs(self, tasks: Iterable[StreamsTask]) -> list[tuple[str, int]]:
         """The partitions that tasks read, (topic, number), sorted; a topic of fewer partitions has not all of them."""
         by_name = {part.name: part.inputs for part in self.subtopologies}
         return sorted((topic, task.partition) for task in tasks for topic in by_name.get(task.subtopology, ()))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidelog.groups.topology import Task, Tasks
+from tidelog.groups.topology import StreamsTask, Tasks
 
 
 class Workload(NamedTuple):
@@ -20,7 +20,7 @@ class Workload(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class TaskWorker:
     """A member as the assignor sees it: of which process it is a thread, and the tasks that it was to have."""
 
     member_id: str
@@ -36,7 +36,7 @@ class _Quota:
         self.each = -(-tasks // members) if members else 0
 
     def has(self, count: int) -> None:
-        """A member has so many tasks now: one that has its full share is left out of what follows."""
+        """A member has `count` tasks now: one that has its full share is left out of what follows."""
         if count == self.each:
             self._members -= 1
             self._tasks -= count
@@ -47,7 +47,7 @@ class _Quota:
 class _Process:
     process_id: str
     counts: dict[str, int] = field(default_factory=dict)
-    tasks: set[Task] = field(default_factory=set)
+    tasks: set[StreamsTask] = field(default_factory=set)
 
     @property
     def load(self) -> float:
@@ -60,19 +60,21 @@ class _Process:
 class _Assignment:
     """An assignment that is being made."""
 
-    def __init__(self, workers: Iterable[Worker], workloads: Mapping[str, Workload], standbys: int) -> None:
+    def __init__(self, workers: Iterable[TaskWorker], workloads: Mapping[str, Workload], standbys: int) -> None:
         self.workers = {worker.member_id: worker for worker in sorted(workers, key=lambda one: one.member_id)}
         self.processes: dict[str, _Process] = {}
-        self.active: dict[str, set[Task]] = {name: set() for name in self.workers}
-        self.standby: dict[str, set[Task]] = {name: set() for name in self.workers}
-        self.was_active: dict[Task, str] = {}
-        self.was_copied: dict[Task, list[str]] = {}
+        self.active: dict[str, set[StreamsTask]] = {name: set() for name in self.workers}
+        self.standby: dict[str, set[StreamsTask]] = {name: set() for name in self.workers}
+        self.was_active: dict[StreamsTask, str] = {}
+        self.was_copied: dict[StreamsTask, list[str]] = {}
         for name, worker in self.workers.items():
             self.processes.setdefault(worker.process_id, _Process(worker.process_id)).counts[name] = 0
             self.was_active |= dict.fromkeys(worker.before.active, name)
             for task in sorted(worker.before.standby | worker.before.warmup):
                 self.was_copied.setdefault(task, []).append(name)
-        tasks = {name: [Task(name, number) for number in range(of.tasks)] for name, of in sorted(workloads.items())}
+        tasks = {
+            name: [StreamsTask(name, number) for number in range(of.tasks)] for name, of in sorted(workloads.items())
+        }
         self.stateful = [task for name, own in tasks.items() if workloads[name].is_stateful for task in own]
         self.stateless = [task for name, own in tasks.items() if not workloads[name].is_stateful for task in own]
         self.standbys = standbys
@@ -87,7 +89,7 @@ class _Assignment:
     def count(self, member_id: str) -> int:
         return self.process(member_id).counts[member_id]
 
-    def give(self, member_id: str, task: Task, role: Mapping[str, set[Task]], *quotas: _Quota) -> None:
+    def give(self, member_id: str, task: StreamsTask, role: Mapping[str, set[StreamsTask]], *quotas: _Quota) -> None:
         process = self.process(member_id)
         role[member_id].add(task)
         process.tasks.add(task)
@@ -97,17 +99,17 @@ class _Assignment:
 
     # --- active tasks ---
 
-    def assign_active(self, tasks: Iterable[Task], *, stateful: bool) -> None:
+    def assign_active(self, tasks: Iterable[StreamsTask], *, stateful: bool) -> None:
         quota = self._of_stateful if stateful else self._of_active
         quotas = (self._of_stateful, self._of_active) if stateful else (self._of_active,)
-        left: list[Task] = []
+        left: list[StreamsTask] = []
         for task in tasks:
             member = self.was_active.get(task)
             if member is not None and self.count(member) < quota.each:
                 self.give(member, task, self.active, *quotas)
             else:
                 left.append(task)
-        rest: list[Task] = []
+        rest: list[StreamsTask] = []
         for task in left:
             member = self._idlest(self.was_copied.get(task, ()))
             if member is not None and self.count(member) < quota.each:
@@ -122,7 +124,7 @@ class _Assignment:
             self.give(process.idlest(), task, self.active, self._of_active)
             heapq.heappush(heap, (process.load, name))
 
-    def _idlest(self, members: Iterable[str], without: Task | None = None) -> str | None:
+    def _idlest(self, members: Iterable[str], without: StreamsTask | None = None) -> str | None:
         """Of these members that of the process with the least to do; `without`: of those that have not this task."""
         able = [name for name in members if without is None or without not in self.process(name).tasks]
         return min(able, key=lambda name: (self.process(name).load, self.count(name), name), default=None)
@@ -130,7 +132,7 @@ class _Assignment:
     # --- copies ---
 
     def assign_standby(self) -> None:
-        left: list[Task] = []
+        left: list[StreamsTask] = []
         for task in sorted(self.stateful, key=lambda one: (one.partition, one.subtopology), reverse=True):
             for copy in range(self.standbys):
                 before = self.was_active.get(task)
@@ -149,8 +151,8 @@ class _Assignment:
                 self.give(idle.idlest(), task, self.standby)
 
 
-def assign_tasks(workers: Iterable[Worker], workloads: Mapping[str, Workload], standbys: int) -> dict[str, Tasks]:
-    """{member: its tasks}: each task is run once; a stateful one has so many copies, in other processes.
+def assign_tasks(workers: Iterable[TaskWorker], workloads: Mapping[str, Workload], standbys: int) -> dict[str, Tasks]:
+    """{member: its tasks}: each task is run once; a stateful one has `standbys` copies, in other processes.
 
     There are fewer copies where there are fewer processes. No member warms a task up: one goes on where its state is.
     """

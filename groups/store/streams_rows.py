@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 
 from tidelog.groups.model import StreamsGroup, StreamsMember
-from tidelog.groups.topology import InnerTopic, Subtopology, Task, Tasks, Topology
+from tidelog.groups.topology import InnerTopic, StreamsTask, StreamsTopology, Subtopology, Tasks
 from tidelog.log.rows.schema import Row, list_of
 
 GROUP: Final = "group"
@@ -49,7 +49,7 @@ class StreamsParts:
     """What rows say of a streams group, to be changed."""
 
     group: StreamsGroup | None = None
-    topology: Topology | None = None
+    topology: StreamsTopology | None = None
     members: dict[str, StreamsMember] = field(default_factory=dict)
     targets: dict[str, Tasks] = field(default_factory=dict)
 
@@ -173,16 +173,18 @@ def _ranges(tasks: Tasks) -> list[dict[str, Any]]:
 
 
 def _tasks(ranges: Iterable[Row]) -> Tasks:
-    by_role: dict[str, set[Task]] = {role: set() for role in _ROLES}
+    by_role: dict[str, set[StreamsTask]] = {role: set() for role in _ROLES}
     for one in ranges:
-        by_role[one["role"]].update(Task(one["subtopology"], number) for number in range(one["start"], one["end"]))
+        by_role[one["role"]].update(
+            StreamsTask(one["subtopology"], number) for number in range(one["start"], one["end"])
+        )
     return Tasks(**{role: frozenset(tasks) for role, tasks in by_role.items()})
 
 
 # --- the topology ------------------------------------------------------------------------------------------
 
 
-def topology_text(topology: Topology) -> str:
+def topology_text(topology: StreamsTopology) -> str:
     """A topology as the JSON of its row."""
     parts = [
         {
@@ -198,10 +200,10 @@ def topology_text(topology: Topology) -> str:
     return orjson.dumps({"epoch": topology.epoch, "subtopologies": parts}).decode()
 
 
-def read_topology(text: str) -> Topology:
+def read_topology(text: str) -> StreamsTopology:
     """The topology of a row. Raises ValueError, KeyError, TypeError for what is none."""
     body = orjson.loads(text)
-    return Topology(
+    return StreamsTopology(
         body["epoch"],
         tuple(
             Subtopology(

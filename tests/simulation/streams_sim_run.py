@@ -1,6 +1,6 @@
 """One run of a streams group: a seed, the true code or a planted bug, and what was found. As a program it repeats one.
 
-Members are as Kafka Streams' are: each runs what it was told last, and gives up what it is not told any more. Answers
+Members are as Kafka Streams' are: each runs what the last answer gave it, and gives up all else. Answers
 get lost, members freeze and are evicted, coordinators end and read the group's rows again, topics come and go. Judged
 is what the members do: one of the group runs a task and can commit for it, and no process opens a state twice.
 
@@ -26,11 +26,11 @@ from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.groups.rules.streams import heartbeat
 from tidelog.groups.rules.streams.heartbeat import StreamsHeartbeat
 from tidelog.groups.store.rows import GroupsFold, changes
-from tidelog.groups.topology import NO_TASKS, InnerTopic, Subtopology, Task, Tasks, Topology
+from tidelog.groups.topology import NO_TASKS, InnerTopic, StreamsTask, StreamsTopology, Subtopology, Tasks
 from tidelog.log.base.errors import TidelogError
 from tidelog.transactions.ports import GroupIdentity
 
-TOPOLOGY: Final = Topology(
+TOPOLOGY: Final = StreamsTopology(
     0,
     (
         Subtopology("0", sources=("in",), repartition_sinks=("by-key",)),
@@ -186,9 +186,9 @@ class _World:
     def judge(self) -> None:
         group = self.view.group
         there = group.members if isinstance(group, StreamsGroup) else {}
-        by_task: dict[Task, list[str]] = {}
-        run: Counter[Task] = Counter()
-        by_state: dict[tuple[str, Task], list[str]] = {}
+        by_task: dict[StreamsTask, list[str]] = {}
+        run: Counter[StreamsTask] = Counter()
+        by_state: dict[tuple[str, StreamsTask], list[str]] = {}
         for client in self.clients:
             if client.joined and client.name in there:
                 run.update(client.runs.active)
@@ -214,7 +214,7 @@ class _World:
         return True
 
     def settle(self) -> None:
-        """All wake up, the topics are there, and all work is done by somebody."""
+        """All wake up, the topics are there, and all work is done."""
         self.partitions = self.partitions or 2
         for client in self.clients:
             client.frozen = False
@@ -223,7 +223,7 @@ class _World:
                 self.beat(client)
                 self.judge()
         run = sorted(task for client in self.clients for task in client.runs.active)
-        wanted = sorted(Task(part, number) for part in "01" for number in range(self.partitions))
+        wanted = sorted(StreamsTask(part, number) for part in "01" for number in range(self.partitions))
         if run != wanted:
             self.problems.append(f"at rest {_shown_all(run)} are run, not {_shown_all(wanted)}")
         entries = self.view.group
@@ -253,7 +253,7 @@ def _shown(tasks: Tasks) -> str:
     return " ".join(f"{role} {_shown_all(sorted(of))}" for role, of in roles.items() if of)
 
 
-def _shown_all(tasks: list[Task]) -> str:
+def _shown_all(tasks: list[StreamsTask]) -> str:
     return ",".join(f"{task.subtopology}_{task.partition}" for task in tasks)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 from tidelog.groups.model import GroupView, StreamsGroup, StreamsMember
 from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.groups.rules.streams.heartbeat import StreamsAnswer, StreamsHeartbeat, streams_heartbeat
-from tidelog.groups.topology import InnerTopic, Subtopology, Tasks, Topology
+from tidelog.groups.topology import InnerTopic, StreamsTopology, Subtopology, Tasks
 
 # Words are read, written by their key, counted with a state.
-WORDS = Topology(
+WORDS = StreamsTopology(
     0,
     (
         Subtopology("0", sources=("lines",), repartition_sinks=("by-word",)),
@@ -59,7 +59,9 @@ class Streams:
             self.view = replace(self.view, group=decision.group)
         return decision.response
 
-    def join(self, name: str, topology: Topology = WORDS, process: str | None = None, **said: Any) -> StreamsAnswer:
+    def join(
+        self, name: str, topology: StreamsTopology = WORDS, process: str | None = None, **said: Any
+    ) -> StreamsAnswer:
         """A member joins, with a process of its own unless one is given."""
         said = {"process_id": process or f"p-{name}", "owned": Tasks(), "rebalance_timeout_ms": 1_000} | said
         return self.heard(name, self.ask(name, 0, topology=topology, refresh=True, **said))
@@ -69,7 +71,7 @@ class Streams:
         return self.heard(name, self.ask(name, self.epochs[name], owned=self.owned[name], **said))
 
     def heard(self, name: str, answer: StreamsAnswer) -> StreamsAnswer:
-        """A member does what it is told."""
+        """A member goes by an answer."""
         self.epochs[name] = answer.epoch
         if answer.tasks is not None:
             self.owned[name] = answer.tasks

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from tidelog.groups.assignors.sticky_tasks import Workload
 from tidelog.groups.rules.modern.topics import Topics
-from tidelog.groups.topology import InnerTopic, Subtopology, Topology
+from tidelog.groups.topology import InnerTopic, StreamsTopology, Subtopology
 from tidelog.log.base.errors import InvalidTopologyError
 
 # The most tasks that a topology may have: each is a row's part, and each member's answer.
@@ -17,7 +17,7 @@ MOST_TASKS = 100_000
 
 
 class Status(IntEnum):
-    """What a member is told of its group, by Kafka's numbers. Source: `StreamsGroupHeartbeatResponse.Status`."""
+    """What a member is notified of, by Kafka's numbers. Source: `StreamsGroupHeartbeatResponse.Status`."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -47,7 +47,7 @@ class _WrongTopicsError(Exception):
     """Topics have numbers of partitions that the topology can't have."""
 
 
-def configure(topology: Topology, topics: Topics) -> Configured:
+def configure(topology: StreamsTopology, topics: Topics) -> Configured:
     """The topology over these topics, of which all that it requires are keys.
 
     Raises `InvalidTopologyError` where no topics could make it run.
@@ -71,7 +71,7 @@ def configure(topology: Topology, topics: Topics) -> Configured:
     return Configured(workloads, missing, problem)
 
 
-def _partition_counts(topology: Topology, topics: Topics) -> dict[str, int]:
+def _partition_counts(topology: StreamsTopology, topics: Topics) -> dict[str, int]:
     """{topic: how many partitions it has, or is to have} of all that the topology requires."""
     counts = {name: facts.partitions for name, facts in topics.items() if facts is not None}
     flexible: set[str] = set()
@@ -135,7 +135,7 @@ def _copartition(names: Iterable[str], counts: dict[str, int], flexible: set[str
     counts |= dict.fromkeys(follow, count)
 
 
-def _missing(topology: Topology, topics: Topics, counts: Mapping[str, int]) -> tuple[InnerTopic, ...]:
+def _missing(topology: StreamsTopology, topics: Topics, counts: Mapping[str, int]) -> tuple[InnerTopic, ...]:
     missing: list[InnerTopic] = []
     for name, topic in sorted(topology.inner.items()):
         facts = topics[name]
@@ -149,7 +149,7 @@ def _missing(topology: Topology, topics: Topics, counts: Mapping[str, int]) -> t
     return tuple(missing)
 
 
-def _wanted(topology: Topology, topic: InnerTopic, counts: Mapping[str, int]) -> int:
+def _wanted(topology: StreamsTopology, topic: InnerTopic, counts: Mapping[str, int]) -> int:
     """How many partitions an inner topic is to have: a changelog as many as there are tasks."""
     for part in topology.subtopologies:
         if topic in part.changelogs:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import mmh3
 
-from tidelog.groups.assignors.sticky_tasks import Worker, assign_tasks
+from tidelog.groups.assignors.sticky_tasks import TaskWorker, assign_tasks
 from tidelog.groups.model import Decision, GroupView, StreamsGroup, StreamsMember
 from tidelog.groups.rules.departures import streams_without
 from tidelog.groups.rules.members import check_group_id
@@ -15,12 +15,12 @@ from tidelog.groups.rules.modern.topics import MissingTopicsError, Topics
 from tidelog.groups.rules.offsets import group_not_found
 from tidelog.groups.rules.streams.configuring import Configured, Status, configure
 from tidelog.groups.rules.streams.reconciliation import reconcile
-from tidelog.groups.topology import Tasks, Topology
+from tidelog.groups.topology import StreamsTopology, Tasks
 from tidelog.log.base.errors import (
     FencedMemberEpochError,
     GroupNotFoundError,
     InvalidTopologyEpochError,
-    TopologyChangedError,
+    OtherTopologyError,
     UnknownMemberError,
 )
 
@@ -48,7 +48,7 @@ class StreamsHeartbeat:
     process_id: str | None = None
     endpoint: tuple[str, int] | None = None
     tags: tuple[tuple[str, str], ...] | None = None
-    topology: Topology | None = None
+    topology: StreamsTopology | None = None
     owned: Tasks | None = None
     shuts_down: bool = False
     refresh: bool = False
@@ -56,7 +56,7 @@ class StreamsHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class StreamsAnswer:
-    """The group after a heartbeat; the member's epoch; its tasks, None where it knows them; what it is told besides.
+    """The group after a heartbeat; the member's epoch; its tasks, None where it knows them; `statuses` besides.
 
     `configured`: the topology over its topics, None for a member that leaves.
     """
@@ -79,7 +79,7 @@ def streams_heartbeat(
 
     Raises `InvalidGroupError`, `GroupNotFoundError` (also for a group of another type that has members),
     `UnknownMemberError`, `FencedMemberEpochError`, `InvalidTopologyError`, `InvalidTopologyEpochError`,
-    `TopologyChangedError`, `MissingTopicsError`.
+    `OtherTopologyError`, `MissingTopicsError`.
     """
     check_group_id(request.group_id)
     if request.epoch == LEAVES:
@@ -207,15 +207,15 @@ def _with_topology(group: StreamsGroup, request: StreamsHeartbeat) -> StreamsGro
             " all members before one of another topology begins."
         )
     if topology.epoch == known.epoch:
-        raise TopologyChangedError(
+        raise OtherTopologyError(
             "Topology updates are not supported yet: the members of the group run another topology. Stop all of them"
             " before one of another topology begins."
         )
     return group
 
 
-def _topology(group: StreamsGroup) -> Topology:
-    return group.topology or Topology(0, ())
+def _topology(group: StreamsGroup) -> StreamsTopology:
+    return group.topology or StreamsTopology(0, ())
 
 
 def _known(group: StreamsGroup, topics: Topics) -> Topics:
@@ -248,7 +248,7 @@ def _configured(
 def _assigned(group: StreamsGroup, configured: Configured, standbys: int) -> StreamsGroup:
     """The group with an assignment of its newest epoch."""
     workers = [
-        Worker(name, member.process_id, group.target(name)) for name, member in sorted(group.members.items())
+        TaskWorker(name, member.process_id, group.target(name)) for name, member in sorted(group.members.items())
     ]  # fmt: skip
     workloads = configured.workloads if configured.is_ready else {}
     return replace(group, assignment_epoch=group.epoch, targets=assign_tasks(workers, workloads, standbys))

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tidelog.groups.model import StreamsGroup, StreamsMember
-from tidelog.groups.topology import NO_TASKS, Task, Tasks
+from tidelog.groups.topology import NO_TASKS, StreamsTask, Tasks
 
 
 def reconcile(group: StreamsGroup, member: StreamsMember, owned: Tasks | None) -> StreamsMember:
     """The member after one step towards its target. `owned`: the tasks that it says it has; None: it does not say.
 
     - What is not in its target is to be revoked; until the member says that it has it no more, nothing else happens.
-    - Then it comes to the epoch of the assignment, and gets of its target what nobody is at work on: no other member
+    - Then it comes to the epoch of the assignment, and gets of its target what is free: no other member
       runs a task that it is to run, and its own process has not the task's state for something else.
     """
     if group.is_reconciled(member) or _has(owned, member.revoking):
@@ -48,5 +48,5 @@ def _free(group: StreamsGroup, member: StreamsMember, missing: Tasks, kept: Task
     return Tasks(missing.active - run - near, missing.standby - near, missing.warmup - near)
 
 
-def _of(members: Iterable[StreamsMember], tasks: Callable[[Tasks], frozenset[Task]]) -> frozenset[Task]:
+def _of(members: Iterable[StreamsMember], tasks: Callable[[Tasks], frozenset[StreamsTask]]) -> frozenset[StreamsTask]:
     return frozenset().union(*(tasks(member.held) for member in members))

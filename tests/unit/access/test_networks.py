@@ -86,7 +86,7 @@ def test_a_network_has_one_spelling() -> None:
 
 
 def test_an_earlier_program_refuses_a_table_with_networks() -> None:
-    """It would take a denied network for an address, and deny nobody."""
+    """It would take a denied network for an address, and deny no client."""
     assert SCHEMA.version_of([acl_row(ALLOW)]) == 2
     assert SCHEMA.version_of([acl_row(replace(ALLOW, host="10.0.0.1"))]) == 1
 

@@ -2,7 +2,7 @@
 
 from tidelog.broker.base.calls import Peer
 
-# The name and version of software whose client has not told them. Source: `ClientInformation.UNKNOWN_NAME_OR_VERSION`.
+# The name and version of software whose client has not given them. Source: `ClientInformation.UNKNOWN_NAME_OR_VERSION`.
 UNKNOWN = ("unknown", "unknown")
 
 

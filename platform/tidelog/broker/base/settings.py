@@ -127,7 +127,7 @@ class QuotaSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class TelemetrySettings:
+class ClientTelemetrySettings:
     """What clients may push of their own metrics."""
 
     max_bytes: int = held("telemetry.max.bytes")
@@ -165,7 +165,7 @@ class BrokerSettings:
     access: AccessSettings = field(default_factory=AccessSettings)
     sasl: SaslSettings = field(default_factory=SaslSettings)
     quotas: QuotaSettings = field(default_factory=QuotaSettings)
-    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    telemetry: ClientTelemetrySettings = field(default_factory=ClientTelemetrySettings)
 
     def value(self, key: str) -> Any:
         """What the field of a key has."""

@@ -6,10 +6,10 @@ from typing import Any
 
 from tidelog.groups.model import StreamsGroup, StreamsMember
 from tidelog.groups.rules.modern.topics import Topics
-from tidelog.groups.topology import InnerTopic, Task, Tasks, Topology
+from tidelog.groups.topology import InnerTopic, StreamsTask, StreamsTopology, Tasks
 
 
-def task_ids(tasks: Iterable[Task]) -> list[dict[str, Any]]:
+def task_ids(tasks: Iterable[StreamsTask]) -> list[dict[str, Any]]:
     """Tasks by their subtopologies."""
     by_name: dict[str, list[int]] = {}
     for task in sorted(tasks):
@@ -17,7 +17,7 @@ def task_ids(tasks: Iterable[Task]) -> list[dict[str, Any]]:
     return [{"subtopology_id": name, "partitions": numbers} for name, numbers in by_name.items()]
 
 
-def endpoints(group: StreamsGroup, topology: Topology, topics: Topics) -> tuple[int, list[dict[str, Any]]]:
+def endpoints(group: StreamsGroup, topology: StreamsTopology, topics: Topics) -> tuple[int, list[dict[str, Any]]]:
     """Where each partition's state can be asked about, and a number of that: equal where that is equal.
 
     Kafka counts changes; what follows from the group alone is the same at each coordinator.
@@ -36,7 +36,7 @@ def endpoints(group: StreamsGroup, topology: Topology, topics: Topics) -> tuple[
     return zlib.crc32(repr(told).encode()) >> 1, told
 
 
-def _partitions(topology: Topology, topics: Topics, tasks: Iterable[Task]) -> list[dict[str, Any]]:
+def _partitions(topology: StreamsTopology, topics: Topics, tasks: Iterable[StreamsTask]) -> list[dict[str, Any]]:
     by_topic: dict[str, list[int]] = {}
     for topic, number in topology.inputs(tasks):
         facts = topics.get(topic)
@@ -89,7 +89,7 @@ def _assignment(tasks: Tasks) -> dict[str, Any]:
     }
 
 
-def _topology(topology: Topology) -> dict[str, Any]:
+def _topology(topology: StreamsTopology) -> dict[str, Any]:
     return {
         "epoch": topology.epoch,
         "subtopologies": [

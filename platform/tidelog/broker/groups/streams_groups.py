@@ -48,7 +48,7 @@ _OFFSETS_EVERY_MS: Final = 60_000
 
 
 class StreamsGroupHandlers:
-    """What members of streams groups, and those who look at them, ask of the coordinator."""
+    """What members of streams groups, and operators, ask of the coordinator."""
 
     def __init__(self, context: Context, coordinator: GroupCoordinator) -> None:
         self._settings = context.settings.groups
@@ -133,7 +133,7 @@ class StreamsGroupHandlers:
         return answer
 
     async def _made(self, call: Call, group: CoordinatedGroup, answer: StreamsAnswer) -> Iterable[tuple[Status, str]]:
-        """Have the inner topics made that are missing; what the member is told after that."""
+        """Have the inner topics made that are missing; the statuses that the member gets after that."""
         missing = answer.configured.missing if answer.configured is not None else ()
         if not missing:
             return answer.statuses

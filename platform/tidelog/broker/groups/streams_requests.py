@@ -7,7 +7,7 @@ from typing import Any, Final
 from tidelog.broker.base.calls import Call
 from tidelog.broker.groups.errors import InvalidHeartbeatError
 from tidelog.groups.rules.streams.heartbeat import JOINS, LEAVES, StreamsHeartbeat
-from tidelog.groups.topology import InnerTopic, Subtopology, Task, Tasks, Topology
+from tidelog.groups.topology import InnerTopic, StreamsTask, StreamsTopology, Subtopology, Tasks
 from tidelog.log.base.errors import InvalidTopicError, InvalidTopologyError
 from tidelog.log.rules import names
 
@@ -76,18 +76,18 @@ def _problem(body: Any) -> str | None:
     return "Topology must be non-null when (re-)joining." if body.topology is None else None
 
 
-def _tasks(listed: Iterable[Any]) -> frozenset[Task]:
-    return frozenset(Task(one.subtopology_id, number) for one in listed for number in one.partitions)
+def _tasks(listed: Iterable[Any]) -> frozenset[StreamsTask]:
+    return frozenset(StreamsTask(one.subtopology_id, number) for one in listed for number in one.partitions)
 
 
-def _topology(asked: Any) -> Topology:
+def _topology(asked: Any) -> StreamsTopology:
     """A request's topology, its parts in one order. Raises `InvalidHeartbeatError`, `InvalidTopologyError`."""
     if len(asked.subtopologies) > MOST_SUBTOPOLOGIES:
         raise InvalidTopologyError(f"A topology has at most {MOST_SUBTOPOLOGIES} subtopologies.")
     parts = tuple(sorted(map(_subtopology, asked.subtopologies)))
     if len({part.name for part in parts}) < len(parts):
         raise InvalidTopologyError("A topology has no two subtopologies of one id.")
-    topology = Topology(asked.epoch, parts)
+    topology = StreamsTopology(asked.epoch, parts)
     if sum(len(part.inputs) + len(part.changelogs) + len(part.repartition_sinks) for part in parts) > MOST_TOPICS:
         raise InvalidTopologyError(f"A topology has at most {MOST_TOPICS} topics.")
     sinks = {name for part in parts for name in part.repartition_sinks}

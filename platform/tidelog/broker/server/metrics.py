@@ -178,7 +178,7 @@ _SERVER: Final[tuple[MetricRow[_Server], ...]] = (
     ),
     gauge(
         "tidelog_broker_client_metrics_instances",
-        "Clients that push their metrics, or were told not to.",
+        "Clients that have asked which of their metrics to push.",
         lambda server: server.meter.clients.instances,
     ),
     counter(

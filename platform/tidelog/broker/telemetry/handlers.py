@@ -15,7 +15,7 @@ from tidelog.broker.records.errors import CorruptBatchError
 from tidelog.broker.records.unpacking import unpacked
 from tidelog.broker.telemetry.instances import RESERVED, Instances
 from tidelog.broker.telemetry.otlp import Point, points_of
-from tidelog.broker.telemetry.subscriptions import MetricsSubscription, Wanted
+from tidelog.broker.telemetry.subscriptions import MetricsSubscription, WantedMetrics
 from tidelog.broker.telemetry.topic import MetricsTopic
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.errors import error_name
@@ -43,10 +43,10 @@ class TelemetryHandlers:
         return {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: self.subscriptions, ApiKey.PUSH_TELEMETRY: self.push}
 
     async def subscriptions(self, call: Call) -> Reply:
-        """GetTelemetrySubscriptions: a client is told its id, which metrics to push, and how often."""
+        """GetTelemetrySubscriptions: a client is given its id, which metrics to push, and how often."""
         asked = call.body.client_instance_id
         instance = asked if asked is not None and asked not in RESERVED else uuid.UUID(self._context.lake.ids.new())
-        wants: Wanted | None = None
+        wants: WantedMetrics | None = None
         code = 0
         self._follow()
         try:
@@ -133,7 +133,7 @@ def handlers(context: Context) -> Handlers:
 
 
 def _read(keys: Mapping[str, str]) -> MetricsSubscription:
-    """A subscription as it is stored; one that can't be read asks nobody."""
+    """A subscription as it is stored; one that can't be read asks no client."""
     try:
         return MetricsSubscription.parse(keys)
     except TidelogError:

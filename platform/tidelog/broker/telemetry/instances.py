@@ -1,7 +1,7 @@
 """The clients that push metrics to a broker: what each is to push, and whether it keeps to its interval. Pure.
 
 What is here is lost without harm: a client that asks another broker, or this one after a start, is known by its id, and
-learns its subscription anew. Source: `ClientMetricsManager`, `ClientMetricsInstance` (kafka 4.2).
+learns its subscription again. Source: `ClientMetricsManager`, `ClientMetricsInstance` (kafka 4.2).
 """
 
 from collections import OrderedDict
@@ -15,7 +15,7 @@ from tidelog.broker.telemetry.errors import (
     UnknownSubscriptionIdError,
     UnsupportedCompressionTypeError,
 )
-from tidelog.broker.telemetry.subscriptions import MetricsSubscription, Wanted, wanted
+from tidelog.broker.telemetry.subscriptions import MetricsSubscription, WantedMetrics, wanted
 from tidelog.broker.wire.errors import InvalidRequestError, ThrottlingQuotaExceededError
 from tidelog.log.base.errors import TidelogError
 
@@ -30,10 +30,10 @@ RESERVED: Final = (UUID(int=0), UUID(int=1))
 
 
 @dataclass(slots=True)
-class Instance:
+class PushingClient:
     """A client. Times are seconds of the elapsed clock."""
 
-    wants: Wanted
+    wants: WantedMetrics
     version: object
     heard_s: float
     got_s: float | None = None
@@ -49,7 +49,7 @@ class Instances:
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._subscriptions: Mapping[str, MetricsSubscription] = {}
-        self._by_id: OrderedDict[UUID, Instance] = OrderedDict()
+        self._by_id: OrderedDict[UUID, PushingClient] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -58,7 +58,7 @@ class Instances:
         """Go by other subscriptions from now on: each client gets its own when it asks again."""
         self._subscriptions = subscriptions
 
-    def asks(self, instance: UUID, client: Mapping[str, str], now_s: float) -> Wanted:
+    def asks(self, instance: UUID, client: Mapping[str, str], now_s: float) -> WantedMetrics:
         """A client asks what to push. Raises `ThrottlingQuotaExceededError` for one that asks too often."""
         known = self._instance(instance, client, now_s)
         last = max((at for at in (known.got_s, known.pushed_s) if at is not None), default=None)
@@ -77,8 +77,8 @@ class Instances:
         compression: int,
         size: int,
         terminating: bool,
-    ) -> Wanted:
-        """A client pushes so many bytes; what it was to push. Nothing follows a push of one that is `terminating`.
+    ) -> WantedMetrics:
+        """A client pushes `size` bytes; what it was to push. Nothing follows a push of one that is `terminating`.
 
         Raises `InvalidRequestError`, `ThrottlingQuotaExceededError`, `UnknownSubscriptionIdError`,
         `UnsupportedCompressionTypeError`, `TelemetryTooLargeError`.
@@ -97,7 +97,7 @@ class Instances:
 
     def _check(
         self,
-        known: Instance,
+        known: PushingClient,
         instance: UUID,
         now_s: float,
         subscription_id: int,
@@ -131,18 +131,18 @@ class Instances:
                 f"Telemetry request from [{instance}] is larger than the maximum allowed size [{self._most_bytes}]"
             )
 
-    def _instance(self, instance: UUID, client: Mapping[str, str], now_s: float) -> Instance:
-        known = self._by_id.get(instance)
-        if known is None or known.version is not self._subscriptions:
+    def _instance(self, instance: UUID, client: Mapping[str, str], now_s: float) -> PushingClient:
+        client_state = self._by_id.get(instance)
+        if client_state is None or client_state.version is not self._subscriptions:
             wants = wanted(self._subscriptions.values(), {**client, "client_instance_id": str(instance)}, instance)
-            if known is None or known.wants != wants:
-                known = Instance(wants, self._subscriptions, now_s)
-            known.version = self._subscriptions
-        known.heard_s = now_s
-        self._by_id[instance] = known
+            if client_state is None or client_state.wants != wants:
+                client_state = PushingClient(wants, self._subscriptions, now_s)
+            client_state.version = self._subscriptions
+        client_state.heard_s = now_s
+        self._by_id[instance] = client_state
         self._by_id.move_to_end(instance)
         self._forget(now_s)
-        return known
+        return client_state
 
     def _forget(self, now_s: float) -> None:
         while self._by_id:
@@ -153,7 +153,7 @@ class Instances:
             del self._by_id[instance]
 
 
-def _too_soon(instance: UUID, known: Instance) -> TidelogError:
+def _too_soon(instance: UUID, known: PushingClient) -> TidelogError:
     return ThrottlingQuotaExceededError(
         f"Request from the client [{instance}] arrived before the next push interval time: it is"
         f" {known.wants.interval_ms} ms."

@@ -65,10 +65,10 @@ class Point:
 
 def points_of(data: bytes | memoryview) -> list[Point]:
     """The points of a `MetricsData`. Raises `InvalidRecordError` for what is none, and for more than the bounds."""
-    return _Reader().points(memoryview(data))
+    return _PointReader().points(memoryview(data))
 
 
-class _Reader:
+class _PointReader:
     def __init__(self) -> None:
         self._left = MOST_FIELDS
         self._points: list[Point] = []

@@ -112,7 +112,7 @@ MetricsSubscription.KEYS = keys_of(MetricsSubscription)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedMetrics:
     """What one client is to push: beginnings of names, sorted; how often; the id of that, an INT."""
 
     metrics: tuple[str, ...]
@@ -124,7 +124,7 @@ class Wanted:
         return any(begin == ALL or metric.startswith(begin) for begin in self.metrics)
 
 
-def wanted(subscriptions: Iterable[MetricsSubscription], client: Mapping[str, str], instance: UUID) -> Wanted:
+def wanted(subscriptions: Iterable[MetricsSubscription], client: Mapping[str, str], instance: UUID) -> WantedMetrics:
     """What all subscriptions together ask of a client: all of their metrics, as often as the one that asks most."""
     metrics: set[str] = set()
     interval_ms = DEFAULT_INTERVAL_MS
@@ -134,4 +134,4 @@ def wanted(subscriptions: Iterable[MetricsSubscription], client: Mapping[str, st
             interval_ms = min(interval_ms, subscription.interval_ms)
     names = (ALL,) if ALL in metrics else tuple(sorted(metrics))
     checksum = zlib.crc32(f"{names} {interval_ms} {instance}".encode())
-    return Wanted(names, interval_ms, checksum - 2**32 if checksum >= 2**31 else checksum)
+    return WantedMetrics(names, interval_ms, checksum - 2**32 if checksum >= 2**31 else checksum)

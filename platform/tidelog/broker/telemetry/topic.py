@@ -16,7 +16,7 @@ from tidelog.log.topic import Topic
 
 logger = logging.getLogger(__name__)
 
-# Points wait so long for others, so that an entry holds those of many clients; and so many of them at most.
+# How long points wait for others, so that an entry holds those of many clients; and how many of them do at most.
 _GATHER_S: Final = 1.0
 _MOST_WAITING: Final = 100_000
 

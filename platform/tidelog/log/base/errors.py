@@ -256,7 +256,7 @@ class InvalidTopologyEpochError(TidelogError, kafka_code=KafkaCode.STREAMS_INVAL
     """A member of a streams group has a later topology than its group."""
 
 
-class TopologyChangedError(TidelogError, kafka_code=KafkaCode.INVALID_REQUEST):
+class OtherTopologyError(TidelogError, kafka_code=KafkaCode.INVALID_REQUEST):
     """A member of a streams group has another topology than its group, of the same epoch."""
 
 

@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat and StreamsGroupDescribe at a broker: topics made, tasks and endpoints told, refusals."""
+"""StreamsGroupHeartbeat and StreamsGroupDescribe at a broker: topics made, tasks and endpoints given, refusals."""
 
 import pytest
 from kio.schema.errors import ErrorCode

@@ -1,4 +1,4 @@
-"""Metrics of OpenTelemetry's protocol: as its own library writes them, and as nobody should."""
+"""Metrics of OpenTelemetry's protocol: as its own library writes them, and as no client should."""
 
 import random
 import struct

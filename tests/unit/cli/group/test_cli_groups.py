@@ -20,7 +20,7 @@ from tidelog.groups.model import (
     StreamsMember,
 )
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.topology import Subtopology, Task, Tasks, Topology
+from tidelog.groups.topology import StreamsTask, StreamsTopology, Subtopology, Tasks
 from tidelog.log.base.clock import SystemClock
 
 
@@ -152,8 +152,8 @@ def test_a_group_of_the_type_consumer(address):
 
 
 def test_a_streams_group(address):
-    one, other = Task("0", 0), Task("0", 1)
-    topology = Topology(0, (Subtopology("0", sources=("u",)),))
+    one, other = StreamsTask("0", 0), StreamsTask("0", 1)
+    topology = StreamsTopology(0, (Subtopology("0", sources=("u",)),))
     member = StreamsMember("m", epoch=2, assigned=Tasks(frozenset({one})))
     targets = {"m": Tasks(frozenset({one}), frozenset({other}))}
     group = StreamsGroup("app", 3, 3, topology, ready=True, members={"m": member}, targets=targets)

@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.groups.assignors.sticky_tasks import Worker, Workload, assign_tasks
-from tidelog.groups.topology import NO_TASKS, Task, Tasks
+from tidelog.groups.assignors.sticky_tasks import TaskWorker, Workload, assign_tasks
+from tidelog.groups.topology import NO_TASKS, StreamsTask, Tasks
 
 WORKERS = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from("pqrs"), min_size=1, max_size=8)
 WORKLOADS = st.dictionaries(
@@ -17,7 +17,7 @@ WORKLOADS = st.dictionaries(
 def assigned(
     workers: dict[str, str], workloads: dict[str, Workload], standbys: int, before: dict[str, Tasks] | None = None
 ) -> dict[str, Tasks]:
-    told = [Worker(name, process, (before or {}).get(name, NO_TASKS)) for name, process in workers.items()]
+    told = [TaskWorker(name, process, (before or {}).get(name, NO_TASKS)) for name, process in workers.items()]
     return assign_tasks(told, workloads, standbys)
 
 
@@ -27,7 +27,7 @@ def test_each_task_is_run_once_and_shares_are_equal(
 ) -> None:
     made = assigned(workers, workloads, standbys)
     run = [task for tasks in made.values() for task in tasks.active]
-    assert sorted(run) == sorted(Task(name, n) for name, of in workloads.items() for n in range(of.tasks))
+    assert sorted(run) == sorted(StreamsTask(name, n) for name, of in workloads.items() for n in range(of.tasks))
     processes = set(workers.values())
     copies = Counter(task for tasks in made.values() for task in tasks.standby)
     for task in run:

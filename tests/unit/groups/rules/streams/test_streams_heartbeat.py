@@ -12,19 +12,19 @@ from tidelog.groups.rules.modern.topics import MissingTopicsError
 from tidelog.groups.rules.offsets import decide_commit
 from tidelog.groups.rules.streams.configuring import Status
 from tidelog.groups.rules.streams.heartbeat import StreamsHeartbeat, streams_heartbeat
-from tidelog.groups.topology import NO_TASKS, Task, Tasks
+from tidelog.groups.topology import NO_TASKS, StreamsTask, Tasks
 from tidelog.log.base.errors import (
     FencedMemberEpochError,
     GroupNotFoundError,
     InconsistentProtocolError,
     InvalidTopologyEpochError,
+    OtherTopologyError,
     StaleMemberEpochError,
-    TopologyChangedError,
     UnknownMemberError,
 )
 from tidelog.transactions.ports import GroupIdentity
 
-ALL = frozenset(Task(part, number) for part in "01" for number in (0, 1))
+ALL = frozenset(StreamsTask(part, number) for part in "01" for number in (0, 1))
 
 
 def test_the_first_member_gets_all_tasks_at_once() -> None:
@@ -104,7 +104,7 @@ def test_copies_are_kept_in_other_processes() -> None:
     streams.settle()
     held = {name: streams.member(name).assigned for name in "abc"}
     of_p, of_q = held["a"].every | held["b"].every, held["c"]
-    stateful = {Task("1", 0), Task("1", 1)}
+    stateful = {StreamsTask("1", 0), StreamsTask("1", 1)}
     assert held["a"].standby | held["b"].standby | of_q.standby == stateful
     assert not of_q.active & of_q.standby
     assert stateful <= of_p, "one of both is in each process"
@@ -162,7 +162,7 @@ def test_topologies_of_one_epoch_are_equal() -> None:
     streams.join("a", replace(WORDS, epoch=1))
     with pytest.raises(InvalidTopologyEpochError):
         streams.join("b", replace(WORDS, epoch=2))
-    with pytest.raises(TopologyChangedError, match="not supported yet"):
+    with pytest.raises(OtherTopologyError, match="not supported yet"):
         streams.join("b", replace(WORDS, epoch=1, subtopologies=WORDS.subtopologies[:1]))
     (status, detail) = streams.join("b").statuses[0]
     assert (status, detail) == (
@@ -173,7 +173,7 @@ def test_topologies_of_one_epoch_are_equal() -> None:
     streams.leave("b")
     streams.topics = topics(lines=2)
     streams.join("c", replace(WORDS, subtopologies=(replace(WORDS.subtopologies[0], repartition_sinks=()),)))
-    assert streams.owned["c"].active == {Task("0", 0), Task("0", 1)}
+    assert streams.owned["c"].active == {StreamsTask("0", 0), StreamsTask("0", 1)}
 
 
 def test_a_shutdown_reaches_all_until_the_last_one_has_gone() -> None:

@@ -7,7 +7,7 @@ from support.streams_members import Streams, topics
 from tidelog.groups.model import Decision, GroupView
 from tidelog.groups.rules.members import evict_silent
 from tidelog.groups.store.rows import GroupsFold, changes
-from tidelog.groups.topology import Task
+from tidelog.groups.topology import StreamsTask
 from tidelog.log.base.errors import TidelogError
 
 NAMES = ("a", "b", "c", "d")
@@ -27,7 +27,7 @@ def hold(streams: Streams) -> None:
     held = [member.held for member in streams.group.members.values()]
     run = [task for tasks in held for task in tasks.active]
     assert len(run) == len(set(run)), "a task is run by two members"
-    by_process: dict[str, list[Task]] = {}
+    by_process: dict[str, list[StreamsTask]] = {}
     for member in streams.group.members.values():
         kept = member.assigned
         by_process.setdefault(member.process_id, []).extend([*kept.active, *kept.standby, *kept.warmup])
@@ -82,7 +82,7 @@ def test_no_task_is_run_twice_and_all_comes_to_rest(steps: list[tuple[str, objec
     if streams.group.ready and streams.epochs:
         count = streams.topics["lines"].partitions if streams.topics["lines"] else 0
         run = {task for member in streams.group.members.values() for task in member.assigned.active}
-        assert run == {Task(part, number) for part in "01" for number in range(count)}
+        assert run == {StreamsTask(part, number) for part in "01" for number in range(count)}
 
 
 def _decided(streams: Streams) -> Decision[None]:
