@@ -1,4 +1,4 @@
-"""Key erasure: the records of given keys leave a topic, and their bytes leave storage. Offsets stay as holes.
+"""RecordKey erasure: the records of given keys leave a topic, and their bytes leave storage. Offsets stay as holes.
 
 Brokers offer less: their compaction and retention drop a key's records at an unknown time. Here a report names the
 files that held the records, and when each is deleted.
@@ -12,7 +12,7 @@ from tidelog.log.base.errors import InvalidRecordError
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.upkeep.holds import Holder
-from tidelog.retention.predicates.where import IsIn, Key
+from tidelog.retention.predicates.where import IsIn, RecordKey
 from tidelog.retention.purge.plan import Leaving, Waiting
 from tidelog.retention.purge.run import Needed, Purged, Purger, no_intents
 from tidelog.retention.rewrites.execute import Drop, execute_if_found, execute_unit, probe_unit
@@ -156,7 +156,7 @@ class _ErasureRun:
 
     def _tasks(self, state: TopicState, ends: Mapping[int, int], passes: Passes) -> list[Task]:
         config = self.lake.topic(self.topic).config()
-        tasks, drop = [], Drop(IsIn(Key(), self.keys))
+        tasks, drop = [], Drop(IsIn(RecordKey(), self.keys))
         for partition, end in ends.items():
             if partition in passes.failures:
                 continue

@@ -10,7 +10,7 @@ from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.upkeep.holds import Holder, NullHolder
-from tidelog.retention.predicates.where import Where
+from tidelog.retention.predicates.where import Condition
 from tidelog.retention.rewrites.execute import Drop, count_unit, drop_unit, execute_if_found, probe_unit
 from tidelog.retention.rewrites.executors import Executor, LocalExecutor, Task
 from tidelog.retention.rewrites.passes import Passes, run_passes
@@ -44,7 +44,7 @@ def rewind_topic(
     firsts: Mapping[int, int],
     *,
     by: str,
-    where: Where | None = None,
+    where: Condition | None = None,
     executor: Executor | None = None,
     dry_run: bool = False,
     settle: Callable[[str], None] = lambda _: None,
@@ -91,18 +91,18 @@ def rewind_topic(
 class _Plan:
     topic: str
     firsts: Mapping[int, int]
-    where: Where | None
+    where: Condition | None
     config: TopicConfig
     dry_run: bool
 
     def tasks(self, state: TopicState, ends: Mapping[int, int], passes: Passes) -> list[Task]:
         """The units of a pass."""
-        found: list[Task] = []
+        units: list[Task] = []
         for partition, end in ends.items():
             if partition not in passes.failures:
                 first = max(self.firsts.get(partition, 0), state.start(partition))
-                found.extend(self._of_partition(state, partition, first, end, passes))
-        return found
+                units.extend(self._of_partition(state, partition, first, end, passes))
+        return units
 
     def _of_partition(self, state: TopicState, partition: int, first: int, end: int, passes: Passes) -> Iterator[Task]:
         drop = Drop(self.where, first, end)

@@ -15,15 +15,15 @@ from tidelog.retention.predicates.where import (
     All,
     Any_,
     Compare,
-    Header,
+    Condition,
+    HeaderValue,
     IsIn,
     IsNull,
-    Key,
     Like,
     Not,
     Operand,
+    RecordKey,
     Timestamp,
-    Where,
 )
 
 MOST_CHARACTERS: Final = 10_000
@@ -54,7 +54,7 @@ class _Token:
         return self.text.upper() if self.kind in ("word", "sign") else ""
 
 
-def parse_where(text: str) -> Where:
+def parse_where(text: str) -> Condition:
     """The condition that a text says. Raises `InvalidConditionError`."""
     if len(text) > MOST_CHARACTERS:
         raise InvalidConditionError(f"A condition has at most {MOST_CHARACTERS} characters; this one has {len(text)}.")
@@ -91,7 +91,7 @@ class _Parser:
         self._tokens = tokens
         self._next = 0
 
-    def any_of(self, depth: int) -> Where:
+    def any_of(self, depth: int) -> Condition:
         """Conditions between which OR stands."""
         if depth > MOST_DEPTH:
             raise InvalidConditionError(f"A condition has at most {MOST_DEPTH} parentheses in one another.")
@@ -100,13 +100,13 @@ class _Parser:
             conditions.append(self._all_of(depth))
         return conditions[0] if len(conditions) == 1 else Any_(tuple(conditions))
 
-    def _all_of(self, depth: int) -> Where:
+    def _all_of(self, depth: int) -> Condition:
         conditions = [self._single(depth)]
         while self._takes("AND"):
             conditions.append(self._single(depth))
         return conditions[0] if len(conditions) == 1 else All(tuple(conditions))
 
-    def _single(self, depth: int) -> Where:
+    def _single(self, depth: int) -> Condition:
         if self._takes("NOT"):
             if depth > MOST_DEPTH:
                 raise InvalidConditionError(f"A condition has at most {MOST_DEPTH} times NOT in one another.")
@@ -119,23 +119,23 @@ class _Parser:
 
     def _operand(self) -> Operand:
         if self._takes("KEY"):
-            return Key()
+            return RecordKey()
         if self._takes("TIMESTAMP"):
             return Timestamp()
         if self._takes("HEADERS"):
             self._expect("[")
             name = self._bytes()
             self._expect("]")
-            return Header(name.decode(errors="surrogateescape"))
+            return HeaderValue(name.decode(errors="surrogateescape"))
         raise self._wrong("key, headers['name'] or timestamp is expected")
 
-    def _comparison(self, operand: Operand) -> Where:
+    def _comparison(self, operand: Operand) -> Condition:
         if self._takes("IS"):
             negated = self._takes("NOT")
             self._expect("NULL")
             return Not(IsNull(operand)) if negated else IsNull(operand)
         negated = self._takes("NOT")
-        condition: Where
+        condition: Condition
         if self._takes("IN"):
             condition = self._one_of(operand)
         elif self._takes("LIKE"):
@@ -155,7 +155,7 @@ class _Parser:
             return Compare(operand, "!=" if operator == "<>" else operator, self._value(operand))
         return Not(condition) if negated else condition
 
-    def _one_of(self, operand: Operand) -> Where:
+    def _one_of(self, operand: Operand) -> Condition:
         self._expect("(")
         values = [self._value(operand)]
         while self._takes(","):

@@ -22,7 +22,7 @@ _COMPARES: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
 }
 
 
-class Where(Protocol):
+class Condition(Protocol):
     """A condition on records."""
 
     @property
@@ -48,7 +48,7 @@ class Operand(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class RecordKey:
     """The record's key."""
 
     column: str = "key"
@@ -59,7 +59,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class HeaderValue:
     """The value of the record's last header of a name, as Kafka's `lastHeader`; null without one."""
 
     name: str
@@ -196,7 +196,7 @@ class IsNull:
 class Not:
     """Whether a condition does not hold."""
 
-    condition: Where
+    condition: Condition
 
     @property
     def columns(self) -> frozenset[str]:
@@ -216,7 +216,7 @@ class Not:
 class All:
     """Whether each of several conditions holds."""
 
-    conditions: Sequence[Where]
+    conditions: Sequence[Condition]
 
     @property
     def columns(self) -> frozenset[str]:
@@ -236,7 +236,7 @@ class All:
 class Any_:  # noqa: N801 - `Any` is typing's
     """Whether one of several conditions holds."""
 
-    conditions: Sequence[Where]
+    conditions: Sequence[Condition]
 
     @property
     def columns(self) -> frozenset[str]:
@@ -252,7 +252,7 @@ class Any_:  # noqa: N801 - `Any` is typing's
         return _joined(pc.or_kleene, self.conditions, batch)
 
 
-def _joined(join: Callable[[Any, Any], Any], conditions: Sequence[Where], batch: pa.RecordBatch) -> pa.Array:
+def _joined(join: Callable[[Any, Any], Any], conditions: Sequence[Condition], batch: pa.RecordBatch) -> pa.Array:
     first, *others = conditions
     result = first.of(batch)
     for condition in others:

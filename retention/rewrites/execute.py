@@ -24,7 +24,7 @@ from tidelog.log.segments.writer import ROW_GROUP_BYTES, ROW_GROUP_RECORDS, Segm
 from tidelog.log.state.topic_state import Segment
 from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Storage
-from tidelog.retention.predicates.where import Where
+from tidelog.retention.predicates.where import Condition
 from tidelog.retention.rewrites.units import Output, Rewritten, Unit
 
 Mask = npt.NDArray[np.bool_]
@@ -63,7 +63,7 @@ class KeepOffsets:
 class Drop:
     """Keeps all records but those with offsets in [first, end) that `where` means, None: all of these."""
 
-    where: Where | None
+    where: Condition | None
     first: int = 0
     end: int = 2**63 - 1
 

@@ -29,6 +29,7 @@ SMALL_MODULES: Mapping[str, str] = {
 # Class names that several modules define at their top, and why.
 REPEATED_CLASSES: Mapping[str, str] = {
     "AclOperation": "confluent-kafka's enumeration, and the protocol's codes",
+    "Lake": "what users open, and the lake of the log below it",
     "Metadata": "confluent-kafka's class, and a Delta table's action",
     "RuleSet": "confluent-kafka's class, and what a registry's log holds",
     "Schema": "confluent-kafka's class, and what a registry's log holds",

@@ -14,7 +14,7 @@ from tidelog.log.delta import layout
 from tidelog.log.delta.actions import decode_entry
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
-from tidelog.retention.predicates.where import Where
+from tidelog.retention.predicates.where import Condition
 from tidelog.retention.restoring import Restored, restore_topic
 from tidelog.retention.rewinds import TopicRewind, rewind_topic
 from tidelog.retention.rewrites.executors import Executor
@@ -71,7 +71,7 @@ def rewind_topics(
     cut: Cut,
     topics: Sequence[str],
     *,
-    where: Where | None = None,
+    where: Condition | None = None,
     groups: bool = False,
     execute: bool = False,
     executor: Executor | None = None,
@@ -137,7 +137,7 @@ def _run(
     cut: Cut,
     firsts: Mapping[str, Mapping[int, int]],
     states: Mapping[str, TopicState],
-    where: Where | None,
+    where: Condition | None,
     groups: bool,
     execute: bool,
     executor: Executor | None,
@@ -168,7 +168,9 @@ def _run(
     return Rewind(cut, execute, rewound, tuple(positions), tuple(restored), crossing, left_dropped, left or {})
 
 
-def _restorable(lake: Lake, branch: Lake, cut: Cut, states: Mapping[str, TopicState], where: Where | None) -> list[str]:
+def _restorable(
+    lake: Lake, branch: Lake, cut: Cut, states: Mapping[str, TopicState], where: Condition | None
+) -> list[str]:
     """The topics that the branch has, too. Refuses to bring back what was erased since the cut."""
     if where is not None:
         raise PolicyViolationError(
@@ -278,11 +280,11 @@ def _applied_since(lake: Lake, cut: Cut, topic: str, state: TopicState) -> set[t
     try:
         if state.version - since > MOST_ENTRIES:
             raise ObjectNotFoundError(topic)
-        found: set[tuple[str, int | None]] = set()
+        applied: set[tuple[str, int | None]] = set()
         for version in range(since + 1, state.version + 1):
             path = f"{topic}/{layout.entry_path(version)}"
-            found |= set(markers(decode_entry(version, lake.storage.get(path), path).actions).items())
-        return found
+            applied |= set(markers(decode_entry(version, lake.storage.get(path), path).actions).items())
+        return applied
     except ObjectNotFoundError:
         prefix = layout.TRANSACTION_PREFIX
         return {(app_id.removeprefix(prefix), None) for app_id in state.txns if app_id.startswith(prefix)}

@@ -137,11 +137,11 @@ def remarks(done: "Rewind") -> list[str]:
         told += [f"{back.topic} [{p}] gets nothing back: {why}." for p, why in sorted(back.problems.items())]
         if back.records:
             told.append(f"{back.topic}: {number(back.records)} records come back from the branch.")
-    for one in done.topics:
-        told += [f"{one.topic} [{p}] keeps its records: {why}" for p, why in sorted(one.failures.items())]
+    for topic in done.topics:
+        told += [f"{topic.topic} [{p}] keeps its records: {why}" for p, why in sorted(topic.failures.items())]
         told += [
-            f"{one.topic} [{p}]: {number(count)} offsets were appended since the start, and stay."
-            for p, count in sorted(one.arrived.items())
+            f"{topic.topic} [{p}]: {number(count)} offsets were appended since the start, and stay."
+            for p, count in sorted(topic.arrived.items())
         ]
     return told
 

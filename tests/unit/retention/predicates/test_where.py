@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.retention.predicates.parse import MOST_CHARACTERS, MOST_DEPTH, InvalidConditionError, parse_where
-from tidelog.retention.predicates.where import Header
+from tidelog.retention.predicates.where import HeaderValue
 
 T0_MS = 1_764_320_400_000  # 2025-11-28T09:00:00Z
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -140,4 +140,4 @@ def test_any_text_is_a_condition_or_refused(text: str) -> None:
 
 
 def test_a_batch_without_records() -> None:
-    assert len(Header("deploy").of(batch().slice(0, 0))) == 0
+    assert len(HeaderValue("deploy").of(batch().slice(0, 0))) == 0

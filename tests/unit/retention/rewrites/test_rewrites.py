@@ -33,7 +33,7 @@ from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.state.verify import verify_entry
 from tidelog.retention.compaction.plan import PartitionCompaction
 from tidelog.retention.compaction.units import PartitionWork, decide_compaction
-from tidelog.retention.predicates.where import IsIn, Key
+from tidelog.retention.predicates.where import IsIn, RecordKey
 from tidelog.retention.rewrites import execute
 from tidelog.retention.rewrites.execute import Drop, Keep, KeepOffsets, execute_if_found, execute_unit, probe_unit
 from tidelog.retention.rewrites.executors import LocalExecutor, Task, run_bounded
@@ -286,7 +286,7 @@ def test_a_unit_is_probed_before_it_is_written_again(key: bytes, left: int) -> N
     lake = topic_with(("a1", "b1"), ("c1",), ("a2", "a3", "b2"))
     state = lake.topic("t").state()
     unit = unit_of(state, "t", state.live(0), lake.topic_config("t"), Codec("zstd", 9))
-    keep = pickle.loads(pickle.dumps(Drop(IsIn(Key(), frozenset([key])))))
+    keep = pickle.loads(pickle.dumps(Drop(IsIn(RecordKey(), frozenset([key])))))
     before = len(list(lake.storage.list_after("t/partition=0", "")))
     probed = probe_unit(lake.storage, unit, CountingIds(500_000), keep)
     assert (probed.records_in, probed.records_out, probed.outputs) == (6, left, ())
@@ -357,8 +357,11 @@ def test_an_output_is_as_old_as_the_oldest_segment_of_which_it_holds_records(
 @pytest.mark.parametrize(
     ("keep", "left"),
     [
-        (Drop(IsIn(Key(), frozenset([b"a"]))), [(1, "b1"), (2, "c1"), (5, "b2")]),
-        (Drop(IsIn(Key(), frozenset([b"x"]))), [(0, "a1"), (1, "b1"), (2, "c1"), (3, "a2"), (4, "a3"), (5, "b2")]),
+        (Drop(IsIn(RecordKey(), frozenset([b"a"]))), [(1, "b1"), (2, "c1"), (5, "b2")]),
+        (
+            Drop(IsIn(RecordKey(), frozenset([b"x"]))),
+            [(0, "a1"), (1, "b1"), (2, "c1"), (3, "a2"), (4, "a3"), (5, "b2")],
+        ),
         (KeepOffsets(np.array([2, 4])), [(2, "c1"), (4, "a3")]),
         (KeepOffsets(np.array([], np.int64)), []),
     ],
