@@ -24,16 +24,20 @@ _LETTERS = bytes(65 + at % 26 for at in range(256))
 class BrokerProcess:
     """One broker over a lake, as `tidelog broker start` runs it, without maintenance; or several `processes` of it.
 
-    `settings`: Kafka's names with `_` for `.`. What it has to say goes to `<lake>-broker.log`.
+    `settings`: Kafka's names with `_` for `.`. What it has to say goes to `log`, of a folder `<lake>-broker.log`.
     """
 
-    def __init__(self, lake: Path, broker_id: int | None = None, processes: int = 1, **settings: Any) -> None:
+    def __init__(
+        self, lake: Path | str, broker_id: int | None = None, processes: int = 1, log: Path | None = None,
+        **settings: Any,
+    ) -> None:  # fmt: skip
         command = ["--lake", str(lake), "--format", "json", "broker", "start", "--listener", "127.0.0.1:0"]
         own = [] if broker_id is None else ["--id", str(broker_id)]
         if processes > 1:
             own += ["--processes", str(processes)]
         given = {f"TIDELOG_BROKER_{name.upper()}": str(value) for name, value in settings.items()}
-        self._log = lake.with_name(f"{lake.name}-broker.log")
+        folder = Path(lake)
+        self._log = log or folder.with_name(f"{folder.name}-broker.log")
         with self._log.open("ab") as told:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tidelog", *command, *own, "--no-maintain"],
@@ -82,7 +86,7 @@ class BrokerProcess:
 
 
 @contextmanager
-def running(lake: Path, count: int = 1, **settings: Any) -> Iterator[list[BrokerProcess]]:
+def running(lake: Path | str, count: int = 1, **settings: Any) -> Iterator[list[BrokerProcess]]:
     """Some brokers over a lake, stopped at the end of the block."""
     with ExitStack() as stack:
         brokers = []

@@ -1,4 +1,4 @@
-"""A Kafka broker for one case: one KRaft node on loopback, in a folder of its own."""
+"""A Kafka broker for one case: one KRaft node on loopback, in a folder of its own; or a cluster of several."""
 
 import base64
 import socket
@@ -6,7 +6,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,34 +58,53 @@ def running(folder: Path, more: Mapping[str, object] | None = None) -> Iterator[
 
     `more`: settings beside those that every case has.
     """
-    folder.mkdir(parents=True)
-    port, controller = _free_ports(2)
-    logs = folder / "data"
-    properties = folder / "server.properties"
-    properties.write_text(_properties(port, controller, logs, more or {}), encoding="utf-8")
+    with cluster(folder, 1, more) as (one,):
+        yield one
+
+
+@contextmanager
+def cluster(folder: Path, count: int, more: Mapping[str, object] | None = None) -> Iterator[list[Broker]]:
+    """Some brokers that are controllers, too, each as `running` starts one; where they are many, a folder each."""
+    ports, cluster_id = _free_ports(2 * count), base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    voters = ",".join(f"{number + 1}@127.0.0.1:{ports[count + number]}" for number in range(count))
+    with ExitStack() as stack:
+        brokers, processes = [], []
+        for number in range(count):
+            own = folder if count == 1 else folder / f"node-{number + 1}"
+            own.mkdir(parents=True)
+            place = {"node.id": number + 1, "controller.quorum.voters": voters, **(more or {})}
+            properties = own / "server.properties"
+            told_properties = _properties(ports[number], ports[count + number], own / "data", place)
+            properties.write_text(told_properties, encoding="utf-8")
+            command = _command(own, properties, cluster_id)
+            # What it has not written yet is thrown away in a moment anyhow: no patience.
+            process = stack.enter_context(leashed(command, own, own / "broker.out", patience_s=0))
+            processes.append((process, own))
+            brokers.append(Broker(f"127.0.0.1:{ports[number]}", own / "data", process.pid))
+        for one, (process, own) in zip(brokers, processes, strict=True):
+            _await(process, one.address, own, count)
+        yield brokers
+
+
+def _command(folder: Path, properties: Path, cluster_id: str) -> list[str]:
+    """The command line of a broker, whose storage is formatted first."""
     logging = folder / "log4j2.properties"
     logging.write_text(_LOGGING % (folder / "broker.log"), encoding="utf-8")
     scratch = folder / "scratch"
     scratch.mkdir()
     class_path = ":".join(str(jar) for jar in jars.fetched(jars.BROKER))
     tool = [f"-Dlog4j2.configurationFile={logging}", f"-Djava.io.tmpdir={scratch}", "-cp", class_path]
-    _format([jars.java(), *tool], properties)
-    command = [jars.java(), *_JVM, *tool, "kafka.Kafka", str(properties)]
-    # What it has not written yet is thrown away in a moment anyhow: no patience.
-    with leashed(command, folder, folder / "broker.out", patience_s=0) as process:
-        _await(process, f"127.0.0.1:{port}", folder)
-        yield Broker(f"127.0.0.1:{port}", logs, process.pid)
+    _format([jars.java(), *tool], properties, cluster_id)
+    return [jars.java(), *_JVM, *tool, "kafka.Kafka", str(properties)]
 
 
 def _properties(port: int, controller: int, logs: Path, more: Mapping[str, object]) -> str:
     """A broker as Kafka ships it, but for what a single node needs and for data that is kept until the case ends."""
     settings = {
         "process.roles": "broker,controller",
-        "node.id": 1,
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "controller.listener.names": "CONTROLLER",
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
         "log.dirs": logs,
         "log.retention.ms": -1,
         "auto.create.topics.enable": "false",
@@ -100,26 +119,26 @@ def _properties(port: int, controller: int, logs: Path, more: Mapping[str, objec
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
-def _format(tool: list[str], properties: Path) -> None:
-    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+def _format(tool: list[str], properties: Path, cluster_id: str) -> None:
     run = subprocess.run(
-        [*tool, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(properties)],
+        [*tool, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(properties)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if run.returncode:
         raise BrokerError(f"Kafka's storage could not be formatted:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
 
 
-def _await(process: "subprocess.Popen[bytes]", address: str, folder: Path) -> None:
-    """Wait until the broker is one of its own cluster: from then on topics can be created."""
+def _await(process: "subprocess.Popen[bytes]", address: str, folder: Path, count: int) -> None:
+    """Wait until the broker is one of its own cluster of `count`: from then on topics can be created."""
     until = time.monotonic() + _START_S
     admin = AdminClient({"bootstrap.servers": address, "log_level": 0, "reconnect.backoff.max.ms": 200})
     while process.poll() is None and time.monotonic() < until:
         try:
-            if admin.list_topics(timeout=2).brokers:
+            if len(admin.list_topics(timeout=2).brokers) >= count:
                 return
         except KafkaException:
             continue  # not there yet: list_topics has waited for it
+        time.sleep(0.1)  # of a cluster, others are not
     why = "ended" if process.poll() is not None else f"did not answer within {_START_S:.0f} s"
     raise BrokerError(f"The broker {why}:\n{told(folder)}")
 

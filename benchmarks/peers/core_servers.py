@@ -37,17 +37,26 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class Server:
-    """A broker, or several processes of it; `root` has started all of them. `lake`: tidelog's folder."""
+    """A broker, or several processes of it; `root` has started all of them. `lake`: tidelog's folder.
+
+    `others`: what has started more processes of it: other brokers, a store's nodes. `replicas`: of a topic's records.
+    """
 
     system: str
     address: str
     root: int
     lake: Path | None = None
+    others: tuple[int, ...] = ()
+    replicas: int = 1
 
     @property
     def pids(self) -> set[int]:
         """All of its processes."""
-        return proc_times.family(proc_times.processes(), self.root)
+        return self.pids_of(proc_times.processes())
+
+    def pids_of(self, found: Mapping[int, proc_times.Process]) -> set[int]:
+        """Those of its processes among all that were found."""
+        return {pid for root in (self.root, *self.others) for pid in proc_times.family(found, root)}
 
     @property
     def memory_mib(self) -> float:
@@ -57,7 +66,7 @@ class Server:
     def new_topic(self, partitions: int = PARTITIONS) -> str:
         """A topic that only one load has."""
         name = f"core-{next(_numbers):05d}"
-        Peer(KAFKA, self.address).create_topic(name, partitions)
+        Peer(KAFKA, self.address).create_topic(name, partitions, replicas=self.replicas)
         return name
 
     def drop(self, topic: str) -> None:
@@ -112,7 +121,7 @@ class Loads:
         after, took_s = proc_times.processes(), time.monotonic() - began
         if not line:
             raise CaseError(f"The load failed at {server.system}.")
-        own = proc_times.family(after, server.root)
+        own = server.pids_of(after)
         known = own | {self.process.pid, os.getpid()}
         cost = Cost(
             kafka_load.from_line(line),

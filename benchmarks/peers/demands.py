@@ -7,11 +7,12 @@ CASES = (
     "spark_write", "spark_read", "spark_stream", "spark_aggregate", "spark_latency", "produce", "consume",
     "client_latency", "writers", "catch_up", "disk", "compaction", "open", "growth", "broker_produce", "broker_consume",
     "broker_catch_up", "broker_latency", "broker_spark_latency", "broker_writers", "broker_core_produce",
-    "broker_core_disk", "broker_core_consume", "broker_core_single", "broker_core_processes", "streams_word_count",
+    "broker_core_disk", "broker_core_consume", "broker_core_single", "broker_core_processes", "broker_replicas",
+    "streams_word_count",
 )  # fmt: skip
 # They start a Kafka of their own, and none runs beside it.
 ALONE = ("broker_core_produce", "broker_core_disk", "broker_core_consume", "broker_core_single",
-         "broker_core_processes")  # fmt: skip
+         "broker_core_processes", "broker_replicas")  # fmt: skip
 
 _SPEED, _SIZE = "throughput", "bytes per record"
 _FLIGHTS = "bytes on disk, flights"

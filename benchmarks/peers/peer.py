@@ -47,14 +47,16 @@ class Peer:
         """Whether it is the broker."""
         return self.system == KAFKA
 
-    def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
+    def create_topic(
+        self, name: str, partitions: int, config: Mapping[str, str] | None = None, replicas: int = 1
+    ) -> None:
         """Create a topic and wait until it is there."""
         if not self.is_kafka:
             with tidelog.Lake(self.address) as lake:
                 lake.create_topic(name, partitions=partitions, config=dict(config or {}))
             return
         made = min(partitions, _PARTITIONS_AT_ONCE)
-        new = NewTopic(name, num_partitions=made, replication_factor=1, config=dict(config or {}))
+        new = NewTopic(name, num_partitions=made, replication_factor=replicas, config=dict(config or {}))
         admin = self._admin()
         admin.create_topics([new], operation_timeout=_MADE_S, request_timeout=_MADE_S)[name].result()
         while made < partitions:

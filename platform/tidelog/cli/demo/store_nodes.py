@@ -116,6 +116,11 @@ class StoreNodes:
         """Their ports at `address`."""
         return [node.port for node in self._nodes]
 
+    @property
+    def pids(self) -> list[int]:
+        """Their processes, as far as they were started."""
+        return [node.process.pid for node in self._nodes if node.process is not None]
+
     def options(self, endpoints: Sequence[str] = ()) -> dict[str, str]:
         """A lake's options to reach the store by all nodes, or by other endpoints (proxies before them)."""
         return {
