@@ -25,7 +25,7 @@ NAMES = 3
 
 @dataclass
 class CutSeen:
-    """A cut that was made, and what was told before it began: acknowledged records, and committed transactions."""
+    """A cut that was made, and what clients knew before it began: acknowledged records, and committed transactions."""
 
     cut: Cut
     acked: int

@@ -77,7 +77,7 @@ def rewind_topics(
     executor: Executor | None = None,
     branch: Lake | None = None,
 ) -> Rewind:
-    """Take what came to topics after a cut out of them: all, or the records that `where` means.
+    """Take what topics got after a cut out of them: all, or the records that `where` means.
 
     `groups`: positions after the cut go back to it, of groups without members. `branch`: what compaction has dropped
     since comes back from there. Nothing is changed without `execute`.
@@ -94,7 +94,7 @@ def rewind_topics(
 def rewind_lake(
     lake: Lake, cut: Cut, *, execute: bool = False, executor: Executor | None = None, branch: Lake | None = None
 ) -> Rewind:
-    """Take what came to a lake after a cut out of all its topics, and set its groups without members back to it.
+    """Take what a lake got after a cut out of all its topics, and set its groups without members back to it.
 
     A topic that was made since loses all its records; so each transaction after the cut leaves as a whole. The
     registry's topic stays, as the ids of schemas are given once. Raises as `rewind_topics`.

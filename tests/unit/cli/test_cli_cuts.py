@@ -59,17 +59,17 @@ def test_a_kept_cut_says_what_it_costs(address):
 
 
 @pytest.mark.parametrize(
-    ("group", "args", "expected", "told"),
+    ("group", "args", "expected", "said"),
     [
         ("g", (), {("orders", 0): 1, ("later", 0): 0}, "later [0] was not there at the cut"),
         ("g", ("--topic", "orders"), {("orders", 0): 1}, ""),
         ("other", (), {("orders", 0): 2}, "has no offset of the group in the cut"),
     ],
 )
-def test_a_group_goes_back_to_a_cut(address, group, args, expected, told):
+def test_a_group_goes_back_to_a_cut(address, group, args, expected, said):
     before = committed(address, group)
     reset = ("group", "reset-offsets", group, "--to-cut", "friday", *args, "--lake", address)
-    assert told in done(*reset).stderr
+    assert said in done(*reset).stderr
     assert committed(address, group) == before
     done(*reset, "--execute")
     assert committed(address, group) == before | expected
