@@ -30,7 +30,7 @@ def test_two_members_of_a_streams_group_one_of_which_is_killed(tmp_path: Path) -
     """The group's protocol is that of KIP-1071; then kafka-streams-groups.sh looks at it, and takes it away."""
     ready(STREAMS)
     ready(ACCESS_TOOLS)
-    quick = GroupSettings(streams_session_timeout_ms=3_000, streams_standby_replicas=1)
+    quick = GroupSettings(streams_session_timeout_ms=10_000, streams_standby_replicas=1)
     with Lake(str(tmp_path / "lake")) as lake, running_broker(lake, groups=quick) as address:
         word_count(address, tmp_path, 200, 1, protocol="streams")
         group = GroupLog(lake).group(APPLICATION)
