@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -54,7 +55,7 @@ def run(bench: Bench) -> list[Measure]:
             costs.setdefault((system, kind), []).append(cost)
             return cost.us
 
-        in_turns(bench, {f"{s} {k}": lambda s=s, k=k: arm(s, k) for k in kinds for s in servers})
+        in_turns(bench, {f"{s} {k}": partial(arm, s, k) for k in kinds for s in servers})
         bench.note(making.note())
     return [one for system in servers for one in _measures(system, {kind: costs[system, kind] for kind in kinds})]
 
