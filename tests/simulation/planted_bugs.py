@@ -42,6 +42,7 @@ FOUND_BY: Final = {
     "takes_its_own_success_for_somebody_elses": 2,
     "lets_writers_into_a_branch_that_is_being_made": 7,
     "goes_on_with_another_cut": 10,
+    "takes_what_is_live_alone": 8,
     "acknowledges_without_a_look_at_the_floors": 9,
     "goes_by_its_own_clocks_alone": 44,
     "deletes_before_it_publishes_the_floor": 9,
