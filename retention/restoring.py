@@ -147,7 +147,7 @@ def _restore(lake: Lake, branch: Lake, topic: str, theirs: TopicState, plan: Res
     paths = [f"{topic}/{output.path}" for output in outputs]
     make_durable(lake.storage, paths)
     said = [sum(s.records or 0 for s in segments) for segments in (plan.own, plan.theirs)]
-    done = Rewritten(unit, tuple(outputs), *said)
+    done = Rewritten(unit, tuple(outputs), said[0], said[1])
     marks = [Txn(f"{prefix}{plan.partition}", _mark(theirs, prefix, plan)) for prefix in _MARKS]
     now_ms = lake.clock.now_ms()
 

@@ -11,6 +11,7 @@ from support.console import running_console
 
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.operations.cuts import create_cut
 
 HOSTILE_GROUP = '<img src=x onerror="alert(1)">/%2e%2e?#'
 DIALOGS = (
@@ -39,6 +40,8 @@ PAGES = (
     "schemas",
     "connectors",
     "mirrors",
+    "cuts",
+    "cuts/friday",
 )
 
 
@@ -55,6 +58,7 @@ def console(tmp_path_factory):
         lake.topic("orders").append(records)
         for group in ("billing", HOSTILE_GROUP):
             GroupLog(lake).commit_offsets(group, {("orders", number): CommittedOffset(number) for number in range(4)})
+        create_cut(lake, "friday")
         yield found
 
 

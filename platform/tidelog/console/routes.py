@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tidelog.console import groups, maintenance, overview, services, topics, transactions
+from tidelog.console import cuts, groups, maintenance, overview, services, topics, transactions
 from tidelog.console.base.calls import ConsoleCall, for_all, needs
 from tidelog.console.records import downloads, requests, tails
 from tidelog.console.sql import queries
@@ -56,6 +56,8 @@ ROUTES: Final[tuple[Route[ConsoleCall], ...]] = (
     Route("GET", "/api/schemas/{subject}", services.subject, for_all),
     Route("GET", "/api/connectors", services.connectors, needs(Right.DESCRIBE_CONNECTOR)),
     Route("GET", "/api/mirrors", services.mirrors, _DESCRIBE),
+    Route("GET", "/api/cuts", cuts.cuts, _DESCRIBE),
+    Route("GET", "/api/cuts/{cut}", cuts.cut, _DESCRIBE),
     Route("POST", "/api/sql", queries.start, for_all, reads=True),
     Route("GET", "/api/sql/{id}", queries.look, for_all),
     Route("DELETE", "/api/sql/{id}", queries.cancel, for_all, reads=True),

@@ -7,6 +7,9 @@ from support.console import running_console
 
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import Listener, RegisteredBroker
+from tidelog.groups.model import CommittedOffset
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.operations.cuts import create_cut
 from tidelog.operations.mirrors import MirrorStatus, TableStatus, write_status
 from tidelog.operations.schemas.records import SubjectVersion
 from tidelog.operations.schemas.registry_log import RegistryLog
@@ -26,6 +29,21 @@ def test_a_lake_alone(running):
         assert page.ok("GET", "/api/schemas") == {"subjects": []}
         assert page.ok("GET", "/api/connectors") == {"connectors": [], "problem": ""}
         assert page.ok("GET", "/api/mirrors") == {"follows": None, "mirrors": []}
+        assert page.ok("GET", "/api/cuts") == {"total": 0, "cuts": []}
+
+
+def test_cuts(running):
+    lake = running.lake
+    lake.topic("orders").append([{"value": "1"}, {"value": "2"}])
+    GroupLog(lake).commit_offsets("billing", {("orders", 0): CommittedOffset(1)})
+    create_cut(lake, "friday", keep=True)
+    with running.client() as page:
+        (row,) = page.ok("GET", "/api/cuts")["cuts"]
+        assert (row["name"], row["kept"], row["topics"], row["offsets"], row["groups"]) == ("friday", True, 1, 2, 1)
+        shown = page.ok("GET", "/api/cuts/friday")
+        assert shown["partitions"] == [{"topic": "orders", "partition": 0, "version": 1, "start": 0, "end": 2}]
+        assert shown["positions"] == [{"group": "billing", "topic": "orders", "partition": 0, "position": 1}]
+        page.refused(404, "GET", "/api/cuts/other")
 
 
 def test_brokers(running):

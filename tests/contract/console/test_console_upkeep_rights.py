@@ -90,6 +90,8 @@ def test_what_is_not_to_be_seen_is_not_listed(running):
         ("GET", "/api/brokers", None),
         ("GET", "/api/connectors", None),
         ("GET", "/api/mirrors", None),
+        ("GET", "/api/cuts", None),
+        ("GET", "/api/cuts/friday", None),
     ],
 )
 def test_what_is_not_allowed(running, method, path, body):

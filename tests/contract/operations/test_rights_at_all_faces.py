@@ -270,7 +270,7 @@ ROWS = [
     ),
     *(
         (Right.DESCRIBE_CLUSTER, "", "console", "GET", f"/api/{what}")
-        for what in ("brokers", "mirrors", "maintenance", "check", "doctor")
+        for what in ("brokers", "mirrors", "cuts", "maintenance", "check", "doctor")
     ),
     (
         Right.ALTER_CLUSTER, "", "broker", ApiKey.ELECT_LEADERS, 2,

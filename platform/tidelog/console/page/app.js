@@ -9,6 +9,7 @@ const PAGES = [
   ["overview", "Overview"], ["topics", "Topics"], ["groups", "Groups"], ["sql", "SQL"],
   ["transactions", "Transactions"], ["producers", "Producers"], ["maintenance", "Maintenance"], ["check", "Check"],
   ["doctor", "Doctor"], ["brokers", "Brokers"], ["schemas", "Schemas"], ["connectors", "Connectors"], ["mirrors", "Mirrors"],
+  ["cuts", "Cuts"],
 ];
 const THEMES = ["system", "light", "dark"];
 const main = document.getElementById("main");

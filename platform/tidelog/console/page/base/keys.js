@@ -6,6 +6,7 @@ import { h } from "./dom.js";
 const PAGES = {
   o: "overview", t: "topics", g: "groups", s: "sql", x: "transactions", p: "producers", m: "maintenance",
   c: "check", d: "doctor", b: "brokers", r: "schemas", k: "connectors", i: "mirrors",
+  u: "cuts",
 };
 const WAIT_MS = 1500;
 

@@ -1,0 +1,46 @@
+"""The cuts of a lake: points in time that have names."""
+
+from typing import Any, Final
+
+from tidelog.console.base.calls import ConsoleCall
+from tidelog.console.base.errors import ConsoleError
+from tidelog.cuts.cut_log import CutLog
+from tidelog.cuts.model import Cut, UnknownCutError
+
+_MOST: Final = 1_000
+
+
+def cuts(call: ConsoleCall) -> Any:
+    """The cuts, the newest first."""
+    found = sorted(CutLog(call.console.lake).all().values(), key=lambda cut: (-cut.time_ms, cut.name))
+    return {"total": len(found), "cuts": [_summary(cut) for cut in found[:_MOST]]}
+
+
+def cut(call: ConsoleCall) -> Any:
+    """One cut: the offsets of each topic's partitions, and how far each group was; the first thousand of both."""
+    try:
+        found = CutLog(call.console.lake).get(call.variables["cut"])
+    except UnknownCutError as e:
+        raise ConsoleError(404, str(e)) from None
+    partitions = [
+        {"topic": topic, "partition": partition, "version": table.version, "start": start, "end": end}
+        for topic, table in sorted(found.topics.items())
+        for partition, (start, end) in enumerate(table.ranges)
+    ]
+    positions = [
+        {"group": group, "topic": topic, "partition": partition, "position": position}
+        for group, places in sorted(found.positions.items())
+        for (topic, partition), position in sorted(places.items())
+    ]
+    return {**_summary(found), "partitions": partitions[:_MOST], "positions": positions[:_MOST]}
+
+
+def _summary(cut: Cut) -> dict[str, Any]:
+    return {
+        "name": cut.name,
+        "time_ms": cut.time_ms,
+        "kept": cut.kept,
+        "topics": len(cut.topics),
+        "offsets": cut.records,
+        "groups": len(cut.positions),
+    }
