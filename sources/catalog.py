@@ -6,6 +6,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from tidelog.cuts.cut_log import CutLog
+from tidelog.cuts.model import Cut
+from tidelog.cuts.rules import ends_of
 from tidelog.log.base.errors import InvalidOptionError, NotATopicError, StorageUnavailableError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
@@ -14,7 +17,17 @@ from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.typed.facts import typing_of
 from tidelog.log.typed.growth import grown
 from tidelog.log.typed.value_typing import Typing
-from tidelog.sources.limits import Limit, Position, among, bind, check_resolved_order, resolve, times_wanted
+from tidelog.sources.limits import (
+    AtCut,
+    Limit,
+    Position,
+    among,
+    at_cut,
+    bind,
+    check_resolved_order,
+    resolve,
+    times_wanted,
+)
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.options import SourceOptions
 from tidelog.sources.planning import Bounds
@@ -36,6 +49,7 @@ class Catalog:
         self._states: dict[str, TopicState] = {}
         self._names: list[str] = []
         self._listed_s = float("-inf")
+        self._cuts: dict[str, Cut] = {}
 
     def refresh(self, *, required: bool = False) -> None:
         """Look again. With `required` the topics that the query names must be there, else `UnknownTopicError`.
@@ -105,6 +119,28 @@ class Catalog:
         """The log end offset of every assigned partition."""
         return {tp: end for tp, (_, end) in self.bounds().items()}
 
+    def stream_ends(self, begun: Mapping[TopicPartition, int] | None = None) -> dict[TopicPartition, int]:
+        """How far a stream that is at `begun` may read now: to the ends, or to those of the cut that it ends at."""
+        if not isinstance(self._options.ending, AtCut):
+            return self.ends()
+        ends = at_cut(self._cut_ends(self._options.ending.name), self.bounds())
+        return {tp: max(end, (begun or {}).get(tp, end)) for tp, end in ends.items()}
+
+    def _cut_ends(self, name: str) -> dict[TopicPartition, int]:
+        """Where the topics ended in a cut; one that the cut has not is not there. Raises `UnknownCutError`.
+
+        Raises `CutLostError` for a topic that was created again since.
+        """
+        cut = self._cuts.get(name)
+        if cut is None:
+            cut = self._cuts[name] = CutLog(self.lake).get(name)
+        return {
+            TopicPartition(topic, partition): end
+            for topic, state in self._states.items()
+            if topic in cut.topics
+            for partition, end in ends_of(cut, topic, state.topic_id).items()
+        }
+
     def segments(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sequence[Segment]]:
         """The live segments of partitions, by offset."""
         return {tp: self._states[tp.topic].live(tp.partition) for tp in partitions}
@@ -153,6 +189,9 @@ class Catalog:
         `of`: only for those of these partitions that are there, as if the limit had been given for them alone.
         """
         assigned = self.assigned()
+        if isinstance(limit, AtCut):
+            offsets = at_cut(self._cut_ends(limit.name), self.bounds())
+            return {tp: offset for tp, offset in offsets.items() if of is None or tp in of}
         if of is not None:
             assigned &= of
             limit = among(limit, assigned)

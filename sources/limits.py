@@ -1,4 +1,4 @@
-"""Where a query starts and where a batch query ends: five kinds of limits, and how they become offsets.
+"""Where a query starts and where it ends: six kinds of limits, and how they become offsets.
 
 Resolution has three steps so that it stays free of I/O: `times_wanted` says which timestamps to look up,
 `resolve` names an offset for every partition (-1 and -2 stay open), `bind` puts the log's bounds in their place.
@@ -76,7 +76,14 @@ class AtTimestamp:
     no_match: NoMatch
 
 
-Limit = Earliest | Latest | AtOffsets | AtTimestamps | AtTimestamp
+@dataclass(frozen=True)
+class AtCut:
+    """Where each partition ended in a cut of that name; a partition that the cut has not is not begun there."""
+
+    name: str
+
+
+Limit = Earliest | Latest | AtOffsets | AtTimestamps | AtTimestamp | AtCut
 
 
 def parse_limit(options: Mapping[str, str], position: Literal["starting", "ending"], default: Limit) -> Limit:
@@ -85,6 +92,15 @@ def parse_limit(options: Mapping[str, str], position: Literal["starting", "endin
     `options` have lower-case names. Raises InvalidOptionError with the connector's texts.
     """
     no_match = _no_match(options.get(STRATEGY_KEY, "error"))
+    cut = options.get(f"{position}cut")
+    if cut is not None:
+        others = (f"{position}offsets", f"{position}timestamp", f"{position}offsetsbytimestamp")
+        if other := next((name for name in others if name in options), None):
+            raise InvalidOptionError(
+                f"Options '{position}Cut' and '{other}' both say where the query {position.removesuffix('ing')}s: give"
+                " one of them."
+            )
+        return AtCut(cut.strip())
     timestamp = options.get(f"{position}timestamp")
     if timestamp is not None:
         return AtTimestamp(_timestamp(timestamp.strip()), no_match)
@@ -160,7 +176,7 @@ def depends_on_now(limit: Limit) -> bool:
             return no_match is NoMatch.LATEST
         case AtOffsets(offsets):
             return LATEST in offsets.values()
-        case Earliest():
+        case Earliest() | AtCut():
             return False
 
 
@@ -194,6 +210,8 @@ def resolve(
             return dict.fromkeys(sorted(assigned), EARLIEST)
         case Latest():
             return dict.fromkeys(sorted(assigned), LATEST)
+        case AtCut(name):
+            raise ValueError(f"the offsets of cut {name!r} are for its caller to find")
         case AtOffsets(offsets):
             if offsets.keys() != assigned:
                 words = _STREAM_OFFSETS_NOT_ASSIGNED if streaming else _OFFSETS_NOT_ASSIGNED
@@ -217,6 +235,11 @@ def bind(offsets: Offsets, bounds: Mapping[TopicPartition, tuple[int, int]]) -> 
         partition: bounds[partition][0 if offset == EARLIEST else 1] if offset < 0 else offset
         for partition, offset in offsets.items()
     }
+
+
+def at_cut(ends: Offsets, bounds: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, int]:
+    """The offsets where partitions ended in a cut, within the log as it is now; its start where the cut has none."""
+    return {tp: max(low, min(ends.get(tp, low), high)) for tp, (low, high) in bounds.items()}
 
 
 def _at_times(

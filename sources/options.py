@@ -196,6 +196,12 @@ _STRATEGY_AND_LIMITS: Final = (
     ("endingTimestamp", "", "ms since the epoch, for all partitions"),
     ("startingOffsetsByTimestamp", "", "ms since the epoch, as JSON"),
     ("endingOffsetsByTimestamp", "", "ms since the epoch, as JSON"),
+    ("startingCut", "", "a cut's name: what came after it; of a partition that it has not, all"),
+    (
+        "endingCut",
+        "",
+        "a cut's name: what it holds, as the topic has it now; a stream reads up to it, and then waits",
+    ),
     (
         "startingOffsetsByTimestampStrategy",
         "`error`",
@@ -243,8 +249,9 @@ def parse_stream(options: Mapping[str, str], environment_lake: str | None) -> So
     if "endingoffsetsbytimestamp" in given or "endingtimestamp" in given:
         raise InvalidOptionError("ending timestamp not valid in streaming queries")
     starting = parse_limit(given, "starting", Latest())
+    ending = parse_limit({name: value for name, value in given.items() if name == "endingcut"}, "ending", Latest())
     _check_offsets_per_trigger(given)
-    return _parse(given, environment_lake, starting, Latest(), "spark-kafka-source", [])
+    return _parse(given, environment_lake, starting, ending, "spark-kafka-source", [])
 
 
 def parse_include_headers(options: Mapping[str, str]) -> bool:

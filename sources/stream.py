@@ -21,7 +21,7 @@ from tidelog.log.group_ports import GroupPositions
 from tidelog.log.lake import Lake
 from tidelog.log.shared import shared_lake
 from tidelog.sources.catalog import Catalog
-from tidelog.sources.limits import depends_on_now
+from tidelog.sources.limits import AtCut, depends_on_now
 from tidelog.sources.offset_json import JsonOffsets, Offsets, TopicPartition, from_json_offsets, to_json_offsets
 from tidelog.sources.options import SourceOptions
 from tidelog.sources.planning import (
@@ -111,7 +111,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._initial, self._refusal = {}, refusal
             if self._target is not None:
                 # Spark fixes the end first: a start that depends on the time may be past that one.
-                self._target = catalog.ends()
+                self._target = catalog.stream_ends()
         return to_json_offsets(self._initial)
 
     @shallow
@@ -133,11 +133,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # Spark asks for the start again when it repeats a first batch that was not committed, and a start
             # that depends on the time would then be a later one. So the first batch is empty: its end, which
             # Spark keeps, is the start.
-            self._latest = self._look().ends()
+            self._latest = self._look().stream_ends(begun)
             return start
         catalog = self._polled_catalog()
         bounds = catalog.bounds()
-        self._latest = {tp: end for tp, (_, end) in bounds.items()}
+        self._latest = catalog.stream_ends(begun)
+        if self._target is not None and isinstance(self._options.ending, AtCut):  # what is begun may be past the cut
+            self._target = {tp: max(end, begun.get(tp, end)) for tp, end in self._target.items()}
         latest = self._latest if self._target is None else self._target
         if not latest:
             self._report_gone(begun)
@@ -167,7 +169,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @shallow
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Fix where the query will end."""
-        self._target = self._look(required=True).ends()
+        self._target = self._look(required=True).stream_ends()
 
     def _report_gone(self, begun: Offsets) -> None:
         """All partitions that the query reads are gone. Raises DataLossError where it names them and minds a loss.
@@ -200,7 +202,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             check_checkpoint(self._options.strategy, ends, fail_on_data_loss=self._options.fail_on_data_loss)
         catalog = self._look()
         if self._latest is None:
-            self._latest = catalog.ends()
+            self._latest = catalog.stream_ends(ends)
         if self._initial is not None and not self._asked_latest:  # the first batch is repeated
             self._repeated_first = True
             if depends_on_now(self._options.starting):

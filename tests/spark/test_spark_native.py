@@ -20,6 +20,7 @@ from support.spark_queries import (
 
 from tidelog.log.base.errors import InvalidConfigError, InvalidOptionError, LogTrimmedError, UnknownTopicError
 from tidelog.log.lake import Lake
+from tidelog.operations.cuts import create_cut
 from tidelog.spark import create_view, decoded, read_topic, stream_topic
 from tidelog.spark.native import VERIFY_PAGES
 
@@ -143,6 +144,7 @@ def test_keys_and_values_are_shown_as_text_and_json(spark: SparkSession, lake: L
 
 def test_time_travel_by_version_and_timestamp(spark: SparkSession, topic: Lake) -> None:
     before = topic.topic("t").state().version
+    create_cut(topic, "friday")
     history = spark.sql(f"describe history delta.`{topic.uri}/t`")
     at = history.where(f"version = {before}").selectExpr("cast(timestamp as string) at").first().at
     fill(topic, "t", 0, "new")
@@ -150,6 +152,7 @@ def test_time_travel_by_version_and_timestamp(spark: SparkSession, topic: Lake) 
 
     assert texts(read_topic(spark, topic, "t")) == sorted(["new", *VALUES[:6]])
     assert texts(read_topic(spark, topic, "t", version=before)) == VALUES
+    assert texts(read_topic(spark, topic, "t", cut="friday")) == VALUES
     assert texts(read_topic(spark, topic, "t", timestamp=at)) == VALUES
     newest = read_topic(spark, topic, "t", timestamp="2901-01-01")  # after the last commit
     fill(topic, "t", 0, "newer")
@@ -165,7 +168,7 @@ def test_time_travel_beyond_the_log_says_so_and_where_to_start(spark: SparkSessi
         stream_topic(spark, topic, "t", starting_version=-1)
     with pytest.raises(LogTrimmedError, match=r"not reach back to 2001-01-01.*log.min.age.ms.*\(0: 0, 1: 0\)"):
         read_topic(spark, topic, "t", timestamp="2001-01-01")
-    with pytest.raises(InvalidOptionError, match="version or timestamp, not both"):
+    with pytest.raises(InvalidOptionError, match="one of version, timestamp and cut"):
         read_topic(spark, topic, "t", version=1, timestamp="2001-01-01")
     for read in (read_topic, stream_topic):
         with pytest.raises(UnknownTopicError, match="Topic 'nope' does not exist"):

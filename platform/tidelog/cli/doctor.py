@@ -71,6 +71,8 @@ def _summary(facts: "LakeFacts") -> dict[str, int | float]:
         summary |= {"waiting_files": run.waiting_files, "waiting_bytes": run.waiting_bytes}
         if run.waiting_until_ms is not None:
             summary["waiting_until_ms"] = run.waiting_until_ms
+    if facts.kept_cuts:
+        summary |= {"kept_cuts": len(facts.kept_cuts), "kept_cuts_bytes": sum(facts.kept_cuts.values())}
     if facts.space is not None:
         summary |= {"disk_free_bytes": facts.space.free, "disk_bytes": facts.space.total}
     return summary
@@ -94,6 +96,8 @@ def _print(facts: "LakeFacts", diagnoses: "list[Diagnosis]") -> None:
     say(f"{facts.uri}: {', '.join(counts) or 'nothing is known'}")
     if (run := facts.waiting) is not None:
         say(f"Files that left their topics wait to be deleted: {run.waiting_files:,}{_waits(run)}.")
+    for name, held in sorted(facts.kept_cuts.items()):
+        say(f"Cut {name} is kept, and {size(held)} of files stay for it.")
     for number, diagnosis in enumerate(diagnoses, 1):
         style = "bold red" if diagnosis.level.value == "error" else "yellow"
         head = Text.assemble("\n", (f"{number}. {diagnosis.level}", style), (f"  {diagnosis.rule}", "dim"))

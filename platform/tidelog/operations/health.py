@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 
 from tidelog.check.store import StoreReport, check_store
 from tidelog.cluster.model import BrokerState
+from tidelog.cuts.cut_log import CutLog
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import StorageError, TidelogError, UnsupportedFormatError
 from tidelog.log.checkpoints.reading import newest_checkpoint_version
@@ -21,6 +22,7 @@ from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.holds import abandoned, read_holds
 from tidelog.operations.cluster import silent_brokers
 from tidelog.operations.connector_health import ConnectorHealth, SlotHealth, connector_health
+from tidelog.operations.cuts import held_bytes
 from tidelog.operations.groups import GroupLag, describe_group
 from tidelog.operations.maintenance import newest_whole_run
 from tidelog.operations.mirrors import MirrorStatus, read_status
@@ -51,8 +53,8 @@ class LakeFacts:
     `store_problem`, `lake_problem`: why nothing more is known of the store, of the lake; `format_problem`: it is of a
     format that this version does not know. `misfits`: installed packages
     of another version than tidelog works with, (what is there, what is needed). `connectors`: those that are not well;
-    `follows`: the source of a lake that follows one, and `mirror`: what its mirror said last. Times in ms since the
-    epoch.
+    `follows`: the source of a lake that follows one, and `mirror`: what its mirror said last. `kept_cuts`: {name: bytes
+    of files that stay for it}. Times in ms since the epoch.
     """
 
     uri: str
@@ -72,6 +74,7 @@ class LakeFacts:
     slots: tuple[SlotHealth, ...] = ()
     follows: str = ""
     mirror: MirrorStatus | None = None
+    kept_cuts: Mapping[str, int] = field(default_factory=dict)
     misfits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
@@ -128,6 +131,9 @@ def _with_movers(facts: LakeFacts, lake: Lake, slots: AskedSlots) -> LakeFacts:
         facts = replace(facts, connectors=connector_health(lake, groups))
     with suppress(TidelogError):
         facts = replace(facts, slots=tuple(slots(lake)))
+    with suppress(TidelogError):
+        kept = {name: cut for name, cut in CutLog(lake).all().items() if cut.kept}
+        facts = replace(facts, kept_cuts={name: sum(held_bytes(lake, cut).values()) for name, cut in kept.items()})
     with suppress(TidelogError):
         follows = lake.follows()
         if follows is not None:

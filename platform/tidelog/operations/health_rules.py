@@ -246,6 +246,16 @@ def _checkpoint_late(facts: LakeFacts) -> Iterator[tuple[str, str]]:
             )
 
 
+@_rule("cut-costs", Level.WARNING)
+def _cut_costs(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for name, held in sorted(facts.kept_cuts.items()):
+        if held >= _LITTLE_BYTES:
+            yield (
+                f"Cut '{name}' is kept, and {held / 2**30:.1f} GiB of files that left their tables since stay for it.",
+                f"Delete it when nothing needs it any more ('tidelog cut delete {name}'), and run 'tidelog maintain'.",
+            )
+
+
 @_rule("holds-abandoned", Level.WARNING)
 def _holds_abandoned(facts: LakeFacts) -> Iterator[tuple[str, str]]:
     for name, topic in facts.topics.items():

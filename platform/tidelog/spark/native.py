@@ -15,6 +15,8 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.functions import expr
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from tidelog.cuts.cut_log import CutLog
+from tidelog.cuts.rules import ends_of
 from tidelog.log.base.errors import InvalidOptionError, LogTrimmedError
 from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.delta import schema
@@ -41,6 +43,7 @@ def read_topic(
     *,
     version: int | None = None,
     timestamp: str | None = None,
+    cut: str | None = None,
     columns: bool = False,
 ) -> DataFrame:
     """The topic as a batch DataFrame: key, value, topic, partition, offset, timestamp, timestampType, headers.
@@ -49,12 +52,16 @@ def read_topic(
     a field that a row's writer lacked has the default of the topic's newest schema.
     `version` (of the topic's log) or `timestamp` (as Delta's `timestampAsOf`) reads it as the table was then,
     records deleted since included; both reach back as far as the log is kept (`log.min.age.ms`). A time after the last
-    commit is the newest version.
-    Raises `UnknownTopicError`, `LogTrimmedError`, `InvalidOptionError` for `columns` of a topic that has none.
+    commit is the newest version. `cut` (a cut's name): the table as it was in that cut; where the log does not reach
+    back to it any more, the cut's offsets as the topic has them now.
+    Raises `UnknownTopicError`, `LogTrimmedError`, `InvalidOptionError` for `columns` of a topic that has none;
+    `UnknownCutError`, and `CutLostError` for a topic that the cut does not know.
     """
-    if version is not None and timestamp is not None:
-        raise InvalidOptionError("Give version or timestamp, not both: each names one state of the topic.")
+    if sum(given is not None for given in (version, timestamp, cut)) > 1:
+        raise InvalidOptionError("Give one of version, timestamp and cut: each names one state of the topic.")
     with _table(spark.read, lake, topic) as (opened, state, reader, folder):
+        if cut is not None:
+            return _as_records(*_in_cut(reader, folder, opened, topic, state, cut), columns)
         if version is not None:
             _require_kept(opened, topic, state, version)
             visible = hidden_below(state) if version == state.version else None
@@ -67,6 +74,23 @@ def read_topic(
             # Nothing was committed since: the table was then what it is in its newest version.
             return read_topic(spark, opened, topic, version=state.version, columns=columns)
         return _as_records(reader.load(folder), topic, state, hidden_below(state), columns)
+
+
+def _in_cut(
+    reader: DataFrameReader, folder: str, lake: Lake, topic: str, state: TopicState, name: str
+) -> tuple[DataFrame, str, TopicState, str]:
+    """A topic's table in a cut, its name, its state, and what is visible of it: the offsets of the cut."""
+    cut = CutLog(lake).get(name)
+    ends_of(cut, topic, state.topic_id)
+    table = cut.topics[topic]
+    kept = lake.oldest_version(topic) <= table.version
+    rows = (reader.option("versionAsOf", table.version) if kept else reader).load(folder)
+    ranges = [
+        f"(partition = {p} AND {_OFFSET} >= {start} AND {_OFFSET} < {end})"
+        for p, (start, end) in enumerate(table.ranges)
+        if end > start
+    ]
+    return rows, topic, state, " OR ".join(ranges) or "false"
 
 
 @shallow

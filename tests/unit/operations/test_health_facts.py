@@ -13,6 +13,7 @@ from tidelog.log.base.clock import SystemClock, SystemIds
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import MemoryStorage, open_storage
+from tidelog.operations.cuts import create_cut
 from tidelog.operations.health import gather
 from tidelog.operations.health_rules import examined
 from tidelog.retention.maintenance import maintain
@@ -158,3 +159,13 @@ def test_an_address_without_a_lake_is_left_without_one(tmp_path):
     (found,) = examined(gather(str(address), lambda: open_storage(address), opened, SystemClock(), SystemIds()))
     assert found.rule == "no-lake"
     assert not address.exists()
+
+
+def test_a_cut_that_is_kept(place):
+    append(place.lake, 3)
+    size = sum(segment.size for segment in place.lake.topic("orders").state().all_segments())
+    create_cut(place.lake, "friday", keep=True)
+    create_cut(place.lake, "saturday")
+    place.lake.delete_records("orders", {0: -1})
+    facts = gather("memory://doctor", lambda: place.storage, place.open, place.clock, SystemIds())
+    assert facts.kept_cuts == {"friday": size}

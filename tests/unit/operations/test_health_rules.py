@@ -79,6 +79,11 @@ ILL = {
         "maintain --topic orders",
     ),
     "checkpoint-late": (replace(WELL, topics=topic(entries_since_checkpoint=9_000)), "9,000 entries", "background"),
+    "cut-costs": (
+        replace(WELL, kept_cuts={"friday": 3 * GIB, "small": 1}),
+        "'friday' is kept, and 3.0 GiB",
+        "tidelog cut delete friday",
+    ),
     "holds-abandoned": (replace(WELL, topics=topic(abandoned_holds=2)), "2 holds", "tidelog maintain"),
     "group-behind": (
         replace(WELL, groups={"billing": GroupLag(0, {"orders": 1_234}, NOW_MS - 8_000_000)}),

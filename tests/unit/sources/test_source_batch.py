@@ -21,6 +21,7 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.log.lake import Lake
+from tidelog.operations.cuts import create_cut
 
 HOUR_MS = 3_600_000
 NOON_MS = 1_700_000_000_000
@@ -80,6 +81,23 @@ def by_partition(found: list[dict[str, Any]]) -> dict[int, list[int]]:
 )
 def test_starts_and_ends(timed: Lake, options: dict[str, Any], expected: Any) -> None:
     assert by_partition(rows(timed, subscribe="t", **options)) == expected
+
+
+def test_what_came_between_two_cuts(timed: Lake) -> None:
+    create_cut(timed, "thursday")
+    timed.topic("t").append(values("new", "newer", partition=[0, 0]))
+    create_cut(timed, "friday")
+    timed.topic("t").append(values("newest", partition=[1]))
+    timed.delete_records("t", {0: 2})
+    read = {
+        name: by_partition(rows(timed, subscribe="t", **limits))
+        for name, limits in (
+            ("between", {"startingCut": "thursday", "endingCut": "friday"}),
+            ("after", {"startingCut": " friday "}),
+            ("up to", {"endingCut": "thursday"}),
+        )
+    }
+    assert read == {"between": {0: [6, 7]}, "after": {1: [6]}, "up to": {0: [2, 3, 4, 5], 1: [0, 1, 2, 3, 4, 5]}}
 
 
 @pytest.mark.parametrize(

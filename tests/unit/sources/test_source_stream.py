@@ -9,8 +9,10 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from support.logs import FakeClock, values
 
+from tidelog.cuts.model import CutLostError, UnknownCutError
 from tidelog.log.base.errors import DataLossError, InvalidOptionError, TopicChangedError
 from tidelog.log.lake import Lake
+from tidelog.operations.cuts import create_cut
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.options import parse_stream
 from tidelog.sources.stream import StreamReader
@@ -360,3 +362,60 @@ def test_what_goes_to_tasks_is_small(lake: Lake) -> None:
     stream = reader(lake)
     stream.initialOffset()
     assert set(pickle.loads(pickle.dumps(stream)).__dict__) == {"_options"}
+
+
+# --- cuts --------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_from_one_cut_to_another(lake: Lake) -> None:
+    create_cut(lake, "thursday")
+    append(lake, 2)
+    append(lake, 1, partition=1)
+    create_cut(lake, "friday")
+    append(lake, 4)
+    stream = reader(lake, startingCut="thursday", endingCut="friday")
+    assert stream.initialOffset() == at(3)
+    assert stream.latestOffset(at(3), NOW) == at(5, 1)
+    assert planned(stream, at(3), at(5, 1)) == [(0, 3, 5), (1, 0, 1)]
+    append(lake, 1)
+    assert stream.latestOffset(at(5, 1), NOW) == at(5, 1)
+    assert stream.latestOffset(at(6, 1), NOW) == at(6, 1)  # a checkpoint that is past the cut stays there
+
+
+def test_available_now_ends_at_the_cut(lake: Lake) -> None:
+    create_cut(lake, "friday")
+    append(lake, 4)
+    stream = reader(lake, startingOffsets="earliest", endingCut="friday")
+    stream.prepareForTriggerAvailableNow()
+    assert stream.initialOffset() == at(0)
+    assert stream.latestOffset(at(0), NOW) == at(3)
+    assert planned(stream, at(0), at(3)) == [(0, 0, 3)]
+    again = reader(lake, endingCut="friday")
+    again.prepareForTriggerAvailableNow()
+    assert again.latestOffset(at(5), NOW) == at(5)
+
+
+def test_partitions_and_topics_that_came_after_the_cut(lake: Lake) -> None:
+    create_cut(lake, "friday")
+    lake.alter_topic("t", 3)
+    lake.create_topic("u", 1)
+    append(lake, 2, partition=2)
+    lake.topic("u").append(values("v"))
+    after = reader(lake, subscribePattern="^[tu]$", startingCut="friday")
+    assert after.initialOffset() == {"t": {"0": 3, "1": 0, "2": 0}, "u": {"0": 0}}
+    up_to = reader(lake, subscribePattern="^[tu]$", startingOffsets="earliest", endingCut="friday")
+    assert up_to.latestOffset(up_to.initialOffset(), NOW) == {"t": {"0": 3, "1": 0, "2": 0}, "u": {"0": 0}}
+
+
+def test_cuts_that_a_query_can_not_go_by(lake: Lake) -> None:
+    with pytest.raises(UnknownCutError, match="no cut 'none'"):
+        reader(lake, startingCut="none").initialOffset()
+    create_cut(lake, "friday")
+    lake.delete_topic("t")
+    lake.create_topic("t", 2)
+    with pytest.raises(CutLostError, match="created again"):
+        reader(lake, startingCut="friday").initialOffset()
+    with pytest.raises(InvalidOptionError, match="'startingCut' and 'startingoffsets' both say where the query starts"):
+        reader(lake, startingCut="friday", startingOffsets="earliest")
+    with pytest.raises(InvalidOptionError, match="not valid in streaming"):
+        reader(lake, endingCut="friday", endingOffsets="latest")
