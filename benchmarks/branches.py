@@ -154,7 +154,7 @@ def _branch_each_second(source: str, target: str) -> None:
 def _on_s3(files: int) -> list[Row]:
     """By the S3 server that the tests use, whose objects are files: they are put there as such."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from support import versitygw
+    from support import versitygw  # type: ignore[import-not-found]
 
     place = versitygw.server().place()
     with tempfile.TemporaryDirectory() as folder, tidelog.Lake(f"{place.uri}/source", options=place.options) as lake:

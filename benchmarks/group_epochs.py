@@ -1,4 +1,4 @@
-"""Groups of the consumer protocol without a broker: one member joins a hundred others, until all are at their targets.
+"""Groups of native members of the consumer protocol: one joins a hundred others, until all are at their targets.
 
 All members are driven by one thread of one process, as many processes would measure the machine's scheduler.
 """

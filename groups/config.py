@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidelog.groups.model import Decision, GroupView
-from tidelog.groups.rules.members import check_group_id
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.config.key_type import Key, int_of
 from tidelog.log.config.overrides import KeyDescription, KeyValue, Settings, keys_of
@@ -105,17 +103,3 @@ class ConfigBounds:
     def bounded(self, value: int) -> int:
         """The value, or the bound that it is beyond: it may have been set where other bounds held."""
         return max(self.low, min(value, self.high))
-
-
-def configure(
-    view: GroupView, group_id: str, changes: Mapping[str, str | None], bounds: tuple[ConfigBounds, ...] = ()
-) -> Decision[GroupConfig]:
-    """Change what a group is configured with; None resets a key. The group need not be there yet.
-
-    Raises `InvalidGroupError`, `InvalidConfigError`.
-    """
-    check_group_id(group_id)
-    config = GroupConfig.parse(view.config).merged(changes)
-    for bound in bounds:
-        bound.check(config)
-    return Decision(response=config, config=config.overrides)

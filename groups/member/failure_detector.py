@@ -8,7 +8,7 @@ from tidelog.groups.rules.migration import is_to_give_up
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import StorageUnavailableError
 
-# Where no member leads a group: so many of the first by id are watched by all others, should the very first be gone.
+# Where no member leads a group, the first three by id are watched by all others, should the very first be gone.
 _FIRST = 3
 
 

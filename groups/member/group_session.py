@@ -148,12 +148,12 @@ class GroupSession:
         self.member_id = self.member_id or f"{self._config.instance_id or self._config.client_id}-{self._ids.new()}"
         self.beat()
         member = self._as_member(topics, owned)
-        known, now_ms = self.known, self._clock.now_ms()
+        was_known, now_ms = self.known, self._clock.now_ms()
         group = None
         while group is None:
             try:
                 group = self._log.decide(
-                    self._group_id, lambda view: join(view, self._group_id, member, rejoins=known, now_ms=now_ms)
+                    self._group_id, lambda view: join(view, self._group_id, member, rejoins=was_known, now_ms=now_ms)
                 )
                 self.among_modern = False
             except InconsistentProtocolError:

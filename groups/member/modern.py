@@ -1,4 +1,4 @@
-"""A consumer's membership in a group of the type consumer (KIP-848), without a broker, as an engine.
+"""A consumer's membership in a group of the type consumer (KIP-848), with no broker in between, as an engine.
 
 It is stepped as a `Membership` is, and gives the same events. Each look decides a heartbeat over the group's log, by
 the rule that brokers go by: one that changes nothing writes nothing, and what another member has written is seen at

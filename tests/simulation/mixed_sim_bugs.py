@@ -59,7 +59,7 @@ def takes_a_join_for_a_revocation() -> Iterator[None]:
 
 @contextmanager
 def watches_over_no_one() -> Iterator[None]:
-    """Where no member leads, nobody notices that one is dead."""
+    """Where no member leads, no member notices that one is dead."""
     real = failure_detector.FailureDetector._watched
 
     def watched(self: Any, group: Any) -> Any:

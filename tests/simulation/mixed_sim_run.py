@@ -16,7 +16,7 @@ from mixed_sim_bugs import BUGS
 from mixed_sim_history import MixedHistory
 from sim_running import Planted, repeat, staged
 
-from tidelog.groups.config import configure
+from tidelog.groups.rules.configuring import configure
 from tidelog.log.door import commit_loop
 from tidelog.log.rows import flat_combining
 from tidelog.log.upkeep import background

@@ -72,7 +72,7 @@ class MixedGroup(RandomGroup):
         self.joined = None
         super().step()
         after = self.heard.view.group
-        if type(before) is not type(after):  # to turn a group fences none of its members but who joined in that step
+        if type(before) is not type(after):  # turning fences no member but the one that joined in that step
             for client in able:
                 stays = client.member_id in self.clients and client is not self.joined
                 if stays and client.generation == said[client.member_id]:

@@ -41,19 +41,19 @@ def join_among_modern(
     group = view.group
     if not isinstance(group, ConsumerGroup) or not group.members:
         raise ClassicGroupError(group_id)
-    known = group.members.get(member.member_id)
-    if rejoins or known is not None:
+    before = group.members.get(member.member_id)
+    if rejoins or before is not None:
         check_member(group, member.member_id, member.instance_id)
-    if known is not None and not known.is_classic:
+    if before is not None and not before.is_classic:
         raise UnknownMemberError(
             f"Member {member.member_id!r} of group {group_id!r} is one of the consumer protocol. Join under another id."
         )
     said = _said(group, member, protocol_type)
-    held = {} if known is None else {(one.topic, one.partition): one.topic_id for one in known.held}
+    held = {} if before is None else {(one.topic, one.partition): one.topic_id for one in before.held}
     request = Heartbeat(
         group_id=group_id,
         member_id=member.member_id,
-        epoch=JOINS if known is None else known.epoch,
+        epoch=JOINS if before is None else before.epoch,
         client_id=member.client_id,
         host=member.host,
         instance_id=member.instance_id,

@@ -1,4 +1,4 @@
-"""A classic group becomes one of the type consumer, with its members, who hear of it when they are to join again. Pure.
+"""A classic group becomes one of the type consumer, with its members: each hears of it when it joins again. Pure.
 
 Source: `ConsumerGroup.fromClassicGroup`, `GroupMetadataManager.validateOnlineUpgrade` (kafka 4.2).
 """

@@ -198,15 +198,15 @@ def _with_topology(group: StreamsGroup, request: StreamsHeartbeat) -> StreamsGro
     topology = request.topology
     if topology is None or topology == group.topology:
         return group
-    known = group.topology
-    if known is None or not group.members:
+    current = group.topology
+    if current is None or not group.members:
         return replace(group, topology=topology, shutdown_by=None)
-    if topology.epoch > known.epoch:
+    if topology.epoch > current.epoch:
         raise InvalidTopologyEpochError(
-            f"The member's topology epoch {topology.epoch} is ahead of the group's topology epoch {known.epoch}. Stop"
+            f"The member's topology epoch {topology.epoch} is ahead of the group's topology epoch {current.epoch}. Stop"
             " all members before one of another topology begins."
         )
-    if topology.epoch == known.epoch:
+    if topology.epoch == current.epoch:
         raise OtherTopologyError(
             "Topology updates are not supported yet: the members of the group run another topology. Stop all of them"
             " before one of another topology begins."

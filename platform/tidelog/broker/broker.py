@@ -118,19 +118,9 @@ class Broker:
         self._access = AccessFollower(access_log, access, lake.clock)
         access.look_now = self._look_at_access
         self._context = Context(
-            lake,
-            settings,
-            blocking,
-            self._topics,
-            lambda: cluster.view,
-            cluster.confirmed,
-            cache,
-            channels,
-            access,
-            access_log,
-            self.meter,
-            load=load,
-        )
+            lake, settings, blocking, self._topics, lambda: cluster.view, cluster.confirmed, cache, channels, access,
+            access_log, self.meter, load=load,
+        )  # fmt: skip
         software = self._context.software
         self._context.at_disconnect.append(software.forget)
         self._servers: list[asyncio.Server | TlsServer] = []

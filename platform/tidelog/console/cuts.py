@@ -19,20 +19,20 @@ def cuts(call: ConsoleCall) -> Any:
 def cut(call: ConsoleCall) -> Any:
     """One cut: the offsets of each topic's partitions, and how far each group was; the first thousand of both."""
     try:
-        found = CutLog(call.console.lake).get(call.variables["cut"])
+        named = CutLog(call.console.lake).get(call.variables["cut"])
     except UnknownCutError as e:
         raise ConsoleError(404, str(e)) from None
     partitions = [
         {"topic": topic, "partition": partition, "version": table.version, "start": start, "end": end}
-        for topic, table in sorted(found.topics.items())
+        for topic, table in sorted(named.topics.items())
         for partition, (start, end) in enumerate(table.ranges)
     ]
     positions = [
         {"group": group, "topic": topic, "partition": partition, "position": position}
-        for group, places in sorted(found.positions.items())
+        for group, places in sorted(named.positions.items())
         for (topic, partition), position in sorted(places.items())
     ]
-    return {**_summary(found), "partitions": partitions[:_MOST], "positions": positions[:_MOST]}
+    return {**_summary(named), "partitions": partitions[:_MOST], "positions": positions[:_MOST]}
 
 
 def _summary(cut: Cut) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tidelog.groups.config import GroupConfig, configure
+from tidelog.groups.config import GroupConfig
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from tidelog.groups.member.failure_detector import ExternalFailureDetector
 from tidelog.groups.member.heartbeats import Leases
@@ -21,6 +21,7 @@ from tidelog.groups.model import (
     StreamsMember,
     TopicPartition,
 )
+from tidelog.groups.rules.configuring import configure
 from tidelog.groups.rules.offsets import group_not_found
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import (

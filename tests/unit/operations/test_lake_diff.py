@@ -16,7 +16,7 @@ from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import UnknownTopicError
 from tidelog.log.state.topic_state import Segment
 from tidelog.operations.lake_diff.diff import diff
-from tidelog.operations.lake_diff.model import Difference, LakeDiff, RecordDiff, TopicDiff
+from tidelog.operations.lake_diff.model import LakeDiff, Presence, RecordDiff, TopicDiff
 from tidelog.operations.lake_diff.ranges import Side, unshared, windows
 
 
@@ -91,10 +91,10 @@ def test_records_of_one_side_and_other_records_are_counted_and_shown() -> None:
     pair.lake().topic("t").append(values("x", "same"))
     pair.branch().topic("t").append(values("y", "same", "more"))
     found = of_topic(pair)
-    assert found.counts == {Difference.A: 0, Difference.B: 1, Difference.BOTH: 1}
+    assert found.counts == {Presence.A: 0, Presence.B: 1, Presence.BOTH: 1}
     assert found.read == 3
     shown = [(one.where, one.offset, one.a and one.a["value"], one.b and one.b["value"]) for one in found.first]
-    assert shown == [(Difference.BOTH, 3, b"x", b"y"), (Difference.B, 5, None, b"more")]
+    assert shown == [(Presence.BOTH, 3, b"x", b"y"), (Presence.B, 5, None, b"more")]
     assert of_topic(pair, shown=1).first == found.first[:1]
 
 
@@ -115,7 +115,7 @@ def test_each_part_of_a_record_counts(ours: dict, theirs: dict) -> None:
     pair = branched(**{"message.timestamp.before.max.ms": str(2**62)})
     for lake, columns in ((pair.lake(), ours), (pair.branch(), theirs)):
         lake.topic("t").append(pa.table({"value": [b"v"]} | columns))
-    assert of_topic(pair).counts[Difference.BOTH] == 1
+    assert of_topic(pair).counts[Presence.BOTH] == 1
 
 
 def test_deleted_records_and_other_topics_differ() -> None:
@@ -124,8 +124,8 @@ def test_deleted_records_and_other_topics_differ() -> None:
     pair.branch().create_topic("new", 1)
     pair.lake().delete_topic("u")
     found = {topic.topic: topic for topic in compared(pair).topics}
-    assert found["t"].counts[Difference.B] == 1
-    assert (found["new"].where, found["u"].where) == (Difference.B, Difference.B)
+    assert found["t"].counts[Presence.B] == 1
+    assert (found["new"].where, found["u"].where) == (Presence.B, Presence.B)
     with pytest.raises(UnknownTopicError, match="is in neither of"):
         compared(pair, "neither")
 
@@ -149,8 +149,8 @@ def test_configurations_and_groups_are_compared() -> None:
     assert found.config == {"num.partitions": ("9", None)}
     assert [topic.config for topic in found.topics] == [{"retention.ms": (None, "7")}, {}]
     assert [(one.group, one.where, dict(one.positions)) for one in found.groups] == [
-        ("g", Difference.BOTH, {("t", 0): (1, 3)}),
-        ("h", Difference.A, {("t", 0): (0, None)}),
+        ("g", Presence.BOTH, {("t", 0): (1, 3)}),
+        ("h", Presence.A, {("t", 0): (0, None)}),
     ]
 
 
@@ -177,12 +177,12 @@ def test_keys_are_compared_by_their_newest_records() -> None:
         (one.a or one.b)["key"]: (one.where, one.a and one.a["value"], one.b and one.b["value"]) for one in found.first
     }  # type: ignore[index]
     assert shown == {
-        b"changed": (Difference.BOTH, b"2", b"1"),
-        b"gone": (Difference.A, b"1", None),
-        b"mine": (Difference.A, b"1", None),
-        b"theirs": (Difference.B, None, b"1"),
+        b"changed": (Presence.BOTH, b"2", b"1"),
+        b"gone": (Presence.A, b"1", None),
+        b"mine": (Presence.A, b"1", None),
+        b"theirs": (Presence.B, None, b"1"),
     }
-    assert found.counts == {Difference.A: 2, Difference.B: 1, Difference.BOTH: 1}
+    assert found.counts == {Presence.A: 2, Presence.B: 1, Presence.BOTH: 1}
 
 
 def test_by_key_a_compacted_side_holds_the_same() -> None:
@@ -215,4 +215,4 @@ def test_two_lakes_that_know_nothing_of_each_other_are_compared() -> None:
         lake.create_topic("t", 1)
         lake.topic("t").append(values("a", timestamp=[datetime.fromtimestamp(1_700_000_000, UTC)]))
     (found,) = diff(*lakes, "t").topics
-    assert (found.counts[Difference.BOTH], found.read) == (0, 1)
+    assert (found.counts[Presence.BOTH], found.read) == (0, 1)

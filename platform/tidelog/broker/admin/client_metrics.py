@@ -45,16 +45,16 @@ class ClientMetricsConfigs:
 
     def _change(self, name: str, change: Change, validate_only: bool) -> None:
         _require_name(name)
-        known = self._context.access.state.client_metrics
+        subscriptions = self._context.access.state.client_metrics
 
         def checked(before: Mapping[str, str]) -> Mapping[str, str]:
             after = MetricsSubscription.parse(change(before)).overrides
-            if after and not before and len(known) >= MOST:
+            if after and not before and len(subscriptions) >= MOST:
                 raise InvalidRequestError(f"There are {MOST} subscriptions already: delete one first.")
             return after
 
         if validate_only:
-            checked(known.get(name, {}))
+            checked(subscriptions.get(name, {}))
         else:
             self._context.access_log.alter_client_metrics(name, checked)
 

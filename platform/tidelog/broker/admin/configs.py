@@ -17,8 +17,9 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.base.group_configs import bounds_of, inherited
 from tidelog.broker.wire.errors import InvalidRequestError, UnsupportedVersionError
 from tidelog.broker.wire.messages import Answer
-from tidelog.groups.config import GroupConfig, configure
+from tidelog.groups.config import GroupConfig
 from tidelog.groups.model import Decision, GroupView
+from tidelog.groups.rules.configuring import configure
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
 from tidelog.log.config.overrides import KeyDescription

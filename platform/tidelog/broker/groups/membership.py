@@ -107,19 +107,19 @@ class MembershipHandlers:
             await self._checked(group, member_id, instance_id)
         reason = getattr(body, "reason", None)
         logger.info("Group %r: %s joins%s.", body.group_id, member_id, f" ({reason})" if reason else "")
-        return await self._joined_as(group, member, body.protocol_type, known=expected, fresh=fresh)
+        return await self._joined_as(group, member, body.protocol_type, rejoins=expected, fresh=fresh)
 
     async def _joined_as(
-        self, group: CoordinatedGroup, member: Member, protocol_type: str, *, known: bool, fresh: bool
+        self, group: CoordinatedGroup, member: Member, protocol_type: str, *, rejoins: bool, fresh: bool
     ) -> JoinAnswer:
         """Have a member join by the rules of the group's type, which may be another once that is decided."""
         for _ in range(_MOST_TURNS):
             among_modern = is_modern(group.state)
             try:
                 if among_modern:
-                    return await self._joined_among_modern(group, member, protocol_type, known)
+                    return await self._joined_among_modern(group, member, protocol_type, rejoins)
                 ticket: asyncio.Future[JoinAnswer] = asyncio.get_running_loop().create_future()
-                self._coordinator.join(group, Joining(member, protocol_type, known, ticket, fresh))
+                self._coordinator.join(group, Joining(member, protocol_type, rejoins, ticket, fresh))
                 joined: JoinAnswer = await self._parked(group, ticket)
                 return joined
             except (ClassicGroupError, InconsistentProtocolError) as e:
@@ -129,7 +129,7 @@ class MembershipHandlers:
         raise rebalancing(group.state.group_id)
 
     async def _joined_among_modern(
-        self, group: CoordinatedGroup, member: Member, protocol_type: str, known: bool
+        self, group: CoordinatedGroup, member: Member, protocol_type: str, rejoins: bool
     ) -> JoinAnswer:
         """Join a group of the type consumer: it is answered at once. Raises `ClassicGroupError`."""
         group_id, known_topics = group.state.group_id, dict[str, AssignableTopic | None]()
@@ -138,7 +138,7 @@ class MembershipHandlers:
         def rule(view: GroupView) -> Decision[tuple[Group, AnyGroup | None]]:
             decision = join_among_modern(
                 view, known_topics, group_id, member,
-                rejoins=known, protocol_type=protocol_type, default_assignor=default, migration=policy,
+                rejoins=rejoins, protocol_type=protocol_type, default_assignor=default, migration=policy,
             )  # fmt: skip
             return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
 

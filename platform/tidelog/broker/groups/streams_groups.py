@@ -79,7 +79,7 @@ class StreamsGroupHandlers:
         except TidelogError as e:
             return no_streams_heartbeat(code_of(e), str(e))
         tasks = answer.tasks
-        known = call.body.endpoint_information_epoch
+        epoch_there = call.body.endpoint_information_epoch
         return {
             "member_id": request.member_id,
             "member_epoch": answer.epoch,
@@ -93,7 +93,7 @@ class StreamsGroupHandlers:
             "standby_tasks": None if tasks is None else task_ids(tasks.standby),
             "warmup_tasks": None if tasks is None else task_ids(tasks.warmup),
             "endpoint_information_epoch": epoch,
-            "partitions_by_user_endpoint": None if epoch == known else partitions,
+            "partitions_by_user_endpoint": None if epoch == epoch_there else partitions,
         }
 
     # --- deciding ------------------------------------------------------------------------------------------

@@ -60,12 +60,12 @@ class Instances:
 
     def asks(self, instance: UUID, client: Mapping[str, str], now_s: float) -> WantedMetrics:
         """A client asks what to push. Raises `ThrottlingQuotaExceededError` for one that asks too often."""
-        known = self._instance(instance, client, now_s)
-        last = max((at for at in (known.got_s, known.pushed_s) if at is not None), default=None)
-        if last is not None and not known.may_ask and now_s - last < known.wants.interval_ms / 1000:
-            raise _too_soon(instance, known)
-        known.got_s, known.may_ask = now_s, False
-        return known.wants
+        pushing = self._instance(instance, client, now_s)
+        last = max((at for at in (pushing.got_s, pushing.pushed_s) if at is not None), default=None)
+        if last is not None and not pushing.may_ask and now_s - last < pushing.wants.interval_ms / 1000:
+            raise _too_soon(instance, pushing)
+        pushing.got_s, pushing.may_ask = now_s, False
+        return pushing.wants
 
     def pushes(
         self,
@@ -85,19 +85,19 @@ class Instances:
         """
         if instance in RESERVED:
             raise InvalidRequestError(f"Invalid request from the client [{instance}], invalid client instance id")
-        known = self._instance(instance, client, now_s)
+        pushing = self._instance(instance, client, now_s)
         try:
-            self._check(known, instance, now_s, subscription_id, compression, size, terminating)
+            self._check(pushing, instance, now_s, subscription_id, compression, size, terminating)
         except (UnknownSubscriptionIdError, UnsupportedCompressionTypeError):
-            known.may_ask = True
+            pushing.may_ask = True
             raise
         finally:
-            known.terminated = terminating
-        return known.wants
+            pushing.terminated = terminating
+        return pushing.wants
 
     def _check(
         self,
-        known: PushingClient,
+        pushing: PushingClient,
         instance: UUID,
         now_s: float,
         subscription_id: int,
@@ -105,19 +105,19 @@ class Instances:
         size: int,
         terminating: bool,
     ) -> None:
-        if known.terminated:
+        if pushing.terminated:
             raise InvalidRequestError(
                 f"Client [{instance}] sent the previous request with state terminating to TRUE, can not accept any"
                 " requests after that"
             )
         # The first push after a question comes within half an interval or one and a half: clients don't push together.
-        asked_since = known.got_s is not None and (known.pushed_s is None or known.got_s > known.pushed_s)
-        in_time = known.pushed_s is None or now_s - known.pushed_s >= known.wants.interval_ms / 1000
+        asked_since = pushing.got_s is not None and (pushing.pushed_s is None or pushing.got_s > pushing.pushed_s)
+        in_time = pushing.pushed_s is None or now_s - pushing.pushed_s >= pushing.wants.interval_ms / 1000
         if asked_since or in_time:
-            known.pushed_s = now_s
+            pushing.pushed_s = now_s
         elif not terminating:
-            raise _too_soon(instance, known)
-        if subscription_id != known.wants.subscription_id:
+            raise _too_soon(instance, pushing)
+        if subscription_id != pushing.wants.subscription_id:
             raise UnknownSubscriptionIdError(
                 f"Unknown client subscription id for the client [{instance}]: its subscription has changed. Ask for it"
                 " again."
@@ -153,8 +153,8 @@ class Instances:
             del self._by_id[instance]
 
 
-def _too_soon(instance: UUID, known: PushingClient) -> TidelogError:
+def _too_soon(instance: UUID, pushing: PushingClient) -> TidelogError:
     return ThrottlingQuotaExceededError(
         f"Request from the client [{instance}] arrived before the next push interval time: it is"
-        f" {known.wants.interval_ms} ms."
+        f" {pushing.wants.interval_ms} ms."
     )

@@ -56,8 +56,8 @@ def description_json(description: GroupDescription, coordinator: str) -> dict[st
 def _target(group: AnyGroup, member: AnyMember) -> dict[str, Any]:
     """Where a member of a group with epochs is, and what it is to read, or to run."""
     if isinstance(group, StreamsGroup) and isinstance(member, StreamsMember):
-        tasks, target = _task_names(member.assigned), _task_names(group.target(member.member_id))
-        return {"protocol": "streams", "epoch": member.epoch, "tasks": tasks, "target_tasks": target}
+        tasks, target_tasks = _task_names(member.assigned), _task_names(group.target(member.member_id))
+        return {"protocol": "streams", "epoch": member.epoch, "tasks": tasks, "target_tasks": target_tasks}
     if not isinstance(group, ConsumerGroup) or not isinstance(member, ConsumerMember):
         return {}
     target = [{"topic": one.topic, "partition": one.partition} for one in sorted(group.target(member.member_id))]

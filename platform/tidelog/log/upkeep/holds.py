@@ -28,7 +28,7 @@ LASTS_MS = 120_000
 RENEWALS = 4
 # A hold that was not renewed for this many times its time to live is deleted: its job is gone.
 ABANDONED_AFTER = 10
-# Of a hold that nobody renews: a hundred years.
+# Of a hold that is never renewed: a hundred years.
 KEEPS_MS = 100 * 365 * 86_400_000
 _MOST_TRIES = 10
 

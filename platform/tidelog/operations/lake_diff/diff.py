@@ -10,7 +10,7 @@ from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
-from tidelog.operations.lake_diff.model import Difference, GroupDiff, LakeDiff, RecordDiff, TopicDiff
+from tidelog.operations.lake_diff.model import GroupDiff, LakeDiff, Presence, RecordDiff, TopicDiff
 from tidelog.operations.lake_diff.ranges import Side, unshared, windows
 from tidelog.operations.lake_diff.records import compare, first_of, newest_by_key
 
@@ -53,8 +53,8 @@ def _changed(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str 
 def _topic(a: Lake, b: Lake, name: str, *, by_key: bool, shown: int) -> TopicDiff:
     states = [lake.peek(name) for lake in (a, b)]
     ours, theirs = states
-    where = Difference.B if ours is None else Difference.A if theirs is None else None
-    counts: Counter[Difference] = Counter()
+    where = Presence.B if ours is None else Presence.A if theirs is None else None
+    counts: Counter[Presence] = Counter()
     first: list[RecordDiff] = []
     read = 0
     partitions = [0 if state is None else state.partitions for state in states]
@@ -74,7 +74,7 @@ def _topic(a: Lake, b: Lake, name: str, *, by_key: bool, shown: int) -> TopicDif
 class _PieceDiff:
     """The differences of some offsets, or of some keys. `read`: how many offsets were compared."""
 
-    def __init__(self, counts: Mapping[Difference, int], first: list[RecordDiff], read: int) -> None:
+    def __init__(self, counts: Mapping[Presence, int], first: list[RecordDiff], read: int) -> None:
         self.counts, self.first, self.read = counts, first, read
 
 
@@ -171,7 +171,7 @@ def _of_key(
     )
     if a == b:
         return None
-    where = Difference.B if a is None else Difference.A if b is None else Difference.BOTH
+    where = Presence.B if a is None else Presence.A if b is None else Presence.BOTH
     return RecordDiff(
         where, partition, None, None if a is None else {"key": key} | a, None if b is None else {"key": key} | b
     )
@@ -187,9 +187,9 @@ def _groups(a: Lake, b: Lake) -> Iterator[GroupDiff]:
             {place: one.offset for place, one in view.offsets.items()} if (view := found.get(group)) else None
             for found in views
         )
-        where = Difference.B if ours is None else Difference.A if theirs is None else Difference.BOTH
+        where = Presence.B if ours is None else Presence.A if theirs is None else Presence.BOTH
         ours, theirs = ours or {}, theirs or {}
         places = sorted(ours.keys() | theirs.keys())
         positions = {p: (ours.get(p), theirs.get(p)) for p in places if ours.get(p) != theirs.get(p)}
-        if positions or where is not Difference.BOTH:
+        if positions or where is not Presence.BOTH:
             yield GroupDiff(group, where, positions)

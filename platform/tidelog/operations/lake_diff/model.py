@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Difference(StrEnum):
+class Presence(StrEnum):
     """Which of two lakes has something."""
 
     A = "only in A"
@@ -18,7 +18,7 @@ class Difference(StrEnum):
 class RecordDiff:
     """A record, or the newest one of a key, that differs. `a`, `b`: as each lake has it; None where it has none."""
 
-    where: Difference
+    where: Presence
     partition: int
     offset: int | None
     a: Mapping[str, Any] | None
@@ -34,8 +34,8 @@ class TopicDiff:
     """
 
     topic: str
-    where: Difference | None = None
-    counts: Mapping[Difference, int] = field(default_factory=dict)
+    where: Presence | None = None
+    counts: Mapping[Presence, int] = field(default_factory=dict)
     first: tuple[RecordDiff, ...] = ()
     config: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
     partitions: tuple[int, int] = (0, 0)
@@ -54,7 +54,7 @@ class GroupDiff:
     """The positions of a group that differ: by topic and partition, the next offset at A and at B; None for none."""
 
     group: str
-    where: Difference
+    where: Presence
     positions: Mapping[tuple[str, int], tuple[int | None, int | None]]
 
 

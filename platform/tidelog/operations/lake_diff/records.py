@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelog.operations.lake_diff.model import Difference, RecordDiff
+from tidelog.operations.lake_diff.model import Presence, RecordDiff
 
 # What makes two records the same, besides their place.
 _COLUMNS: Final = ("key", "value", "timestamp", "timestampType")
@@ -24,9 +24,9 @@ class ComparedRows:
     other_b: np.ndarray
 
     @property
-    def counts(self) -> dict[Difference, int]:
+    def counts(self) -> dict[Presence, int]:
         """How many there are."""
-        return {Difference.A: len(self.only_a), Difference.B: len(self.only_b), Difference.BOTH: len(self.other_a)}
+        return {Presence.A: len(self.only_a), Presence.B: len(self.only_b), Presence.BOTH: len(self.other_a)}
 
 
 def compare(a: pa.Table, b: pa.Table) -> ComparedRows:
@@ -64,11 +64,11 @@ def as_record(table: pa.Table, row: int) -> dict[str, Any]:
 def first_of(compared: ComparedRows, a: pa.Table, b: pa.Table, partition: int, most: int) -> Iterator[RecordDiff]:
     """The first differences by offset, `most` of them."""
     offsets_a, offsets_b = a.column("offset"), b.column("offset")
-    places: list[tuple[int, Difference, int | None, int | None]] = []
-    places += [(offsets_a[int(i)].as_py(), Difference.A, int(i), None) for i in compared.only_a[:most]]
-    places += [(offsets_b[int(i)].as_py(), Difference.B, None, int(i)) for i in compared.only_b[:most]]
+    places: list[tuple[int, Presence, int | None, int | None]] = []
+    places += [(offsets_a[int(i)].as_py(), Presence.A, int(i), None) for i in compared.only_a[:most]]
+    places += [(offsets_b[int(i)].as_py(), Presence.B, None, int(i)) for i in compared.only_b[:most]]
     others = zip(compared.other_a[:most], compared.other_b[:most], strict=True)
-    places += [(offsets_a[int(i)].as_py(), Difference.BOTH, int(i), int(j)) for i, j in others]
+    places += [(offsets_a[int(i)].as_py(), Presence.BOTH, int(i), int(j)) for i, j in others]
     for offset, where, at_a, at_b in sorted(places, key=lambda one: one[0])[:most]:
         yield RecordDiff(
             where,

@@ -1,11 +1,11 @@
-"""Members of the consumer protocol without a broker, on a clock that the test turns: alone, and with classic ones."""
+"""Native members of the consumer protocol, on a clock that the test turns: alone, and with classic ones."""
 
 import pytest
 from support.group_members import GROUP, FakeGroup, FakeMember
 
-from tidelog.groups.config import configure
 from tidelog.groups.member.events import ModernConfig
 from tidelog.groups.model import CommittedOffset, ConsumerGroup, Group
+from tidelog.groups.rules.configuring import configure
 from tidelog.groups.rules.members import leave
 from tidelog.groups.rules.offsets import decide_commit
 from tidelog.log.base.errors import (

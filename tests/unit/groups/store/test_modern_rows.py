@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import memory_lake, open_lake
 
-from tidelog.groups.config import GroupConfig, configure
+from tidelog.groups.config import GroupConfig
 from tidelog.groups.model import (
     AssignedPartition,
     CommittedOffset,
@@ -18,6 +18,7 @@ from tidelog.groups.model import (
     GroupPhase,
     GroupView,
 )
+from tidelog.groups.rules.configuring import configure
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.groups.store.rows import KIND, SCHEMA, GroupsFold, changes
 from tidelog.log.rows.compaction import RowCompactionPlan, compact_rows
