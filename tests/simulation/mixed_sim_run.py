@@ -49,7 +49,8 @@ class _MixedDirector(Director):
         """Whether all partitions have an owner among the living, in a group of the type that these make it."""
         history = self._world.history
         assert isinstance(history, MixedHistory)
-        living = [c for c in history.consumers if not (c.process.dead or c.failed or c.left)]
+        consumers = [c for c in history.consumers if c.membership is not None]
+        living = [c for c in consumers if not (c.process.dead or c.failed or c.left)]
         modern = {program.process for program in self._world.programs if program.modern}
         owned = [place for c in living for place in c.owned]
         names = {c.membership.member_id for c in living}

@@ -72,7 +72,7 @@ def _assigned(share: Iterable[TopicPartition], topics: Mapping[str, AssignableTo
     return frozenset(
         AssignedPartition(facts.topic_id, topic, number)
         for topic, number in share
-        if (facts := topics[topic]) is not None and 0 <= number < facts.partitions
+        if (facts := topics[topic]) is not None and number >= 0  # whatever is known here of its partitions may be old
     )
 
 

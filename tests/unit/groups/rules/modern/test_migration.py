@@ -157,6 +157,10 @@ def test_in_a_round_members_keep_what_they_said_that_they_own() -> None:
         turned(round_, {})
 
 
+def test_a_partition_that_the_new_member_has_not_heard_of_stays_its_owners() -> None:
+    assert held(turned(stable({"a": FOUR}), topics(t=1))) == {"a": [0, 1, 2, 3]}
+
+
 @pytest.mark.parametrize(
     "broken",
     [
