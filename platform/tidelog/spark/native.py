@@ -93,6 +93,12 @@ def _in_cut(
     return rows, topic, state, " OR ".join(ranges) or "false"
 
 
+def read_part(spark: SparkSession, lake: str | PathLike[str] | Lake, topic: str, condition: str) -> DataFrame:
+    """As `read_topic`, of what a condition means, in SQL over the table's own columns: `base_offset` skips files."""
+    with _table(spark.read, lake, topic) as (_, state, reader, folder):
+        return _as_records(reader.load(folder).where(condition), topic, state, hidden_below(state), columns=False)
+
+
 @shallow
 def stream_topic(
     spark: SparkSession,
