@@ -39,6 +39,7 @@ CASES: dict[str, Callable[[Tools], None]] = {
     "kafka-consumer-perf-test": topics.consumer_performance,
     "kafka-e2e-latency": topics.latency,
     "kafka-broker-api-versions": cluster.api_versions,
+    "kafka-client-metrics": cluster.client_metrics,
     "kafka-cluster": cluster.cluster,
     "kafka-features": cluster.features,
     "kafka-leader-election": cluster.leader_election,
@@ -47,6 +48,7 @@ CASES: dict[str, Callable[[Tools], None]] = {
     "kafka-reassign-partitions": cluster.reassignments,
     "kafka-transactions": cluster.transactions,
     "kafka-streams-application-reset": groups.streams_reset,
+    "kafka-streams-groups": groups.streams_groups,
     "connect-standalone": workers.standalone,
     "connect-distributed": workers.distributed,
     "connect-mirror-maker": workers.mirror_maker,
@@ -55,9 +57,7 @@ CASES: dict[str, Callable[[Tools], None]] = {
 WITHOUT_SASL: dict[str, Callable[[Tools], None]] = {"kafka-replica-verification": topics.replica_verification}
 # What brokers do not offer, with the reason. They are run: the list says when one passes.
 LATER: dict[str, tuple[Callable[[Tools], None], str]] = {
-    "kafka-client-metrics": (cluster.client_metrics, "brokers take no metrics of clients"),
     "kafka-share-groups, kafka-console-share-consumer": (groups.share_groups, "brokers have no share groups"),
-    "kafka-streams-groups": (groups.streams_groups, "brokers have no groups of Kafka Streams' own protocol"),
     "kafka-delegation-tokens": (access.delegation_tokens, "brokers have no delegation tokens"),
 }
 
