@@ -229,8 +229,7 @@ class ModernMembership:
             else:
                 self._heartbeat()
         except (UnknownMemberError, FencedMemberEpochError) as e:
-            self._lose(e)
-            self._stage, self._look_s = _Stage.OUT, self._looked_s + BUSY_LOOK_S
+            self._begin_again(e)
             return
         except FencedInstanceError as e:
             self._end(e)
@@ -239,6 +238,9 @@ class ModernMembership:
             self._end(FencedInstanceError(str(e)))
             return
         except (GroupNotFoundError, InconsistentProtocolError, InvalidConfigError) as e:  # the group can't take it now
+            if self._epoch > JOINS:  # it was removed, and the group was deleted, or has turned back
+                self._begin_again(e)
+                return
             if str(e) != self._refused:
                 self._refused = str(e)
                 self._events.append(Failed(e, fatal=False))
@@ -344,6 +346,10 @@ class ModernMembership:
             self._epoch = JOINS
         if held:
             self._events.append(Lost(_places(held), error))
+
+    def _begin_again(self, error: TidelogError) -> None:
+        self._lose(error)
+        self._stage, self._look_s = _Stage.OUT, self._looked_s + BUSY_LOOK_S
 
     def _end(self, error: FencedInstanceError) -> None:
         self._lose(error)

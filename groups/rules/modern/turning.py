@@ -13,7 +13,6 @@ from tidelog.groups.model import (
     ConsumerGroup,
     ConsumerMember,
     Group,
-    GroupPhase,
     Member,
     TopicPartition,
 )
@@ -45,26 +44,27 @@ def turned(group: Group, topics: Topics) -> ConsumerGroup:
 def _shares(group: Group, said: Mapping[str, Subscription]) -> dict[str, list[TopicPartition]]:
     """What each member may own, each partition once.
 
-    An assignment counts before what any member says: that may be of before it. Of two members that say that they own
-    one, that of the newer generation does, and of two in one generation the first by id.
+    An assignment counts before what any member says. What a member said that it owns counts besides, while it is no
+    other's: a cooperative one that is assigned less reads on until it has given that up, and then joins again. Of two
+    members that say that they own one partition, that of the newer generation does, and in one generation the first by
+    id.
     """
     shares: dict[str, list[TopicPartition]] = {name: [] for name in group.members}
     taken: set[TopicPartition] = set()
 
     def give(name: str, places: Iterable[TopicPartition]) -> None:
-        shares[name] = [place for place in dict.fromkeys(places) if place not in taken]
-        taken.update(shares[name])
+        given = [place for place in dict.fromkeys(places) if place not in taken]
+        shares[name].extend(given)
+        taken.update(given)
 
-    unheard = [name for name, member in group.members.items() if not member.assignment]
-    for name in sorted(group.members.keys() - unheard):
-        given = decode_assignment(group.members[name].assignment)
-        if given.user_data and group.protocol not in ASSIGNORS:  # librdkafka's sticky ones repeat what members say
+    for name, member in sorted(group.members.items()):
+        assignment = decode_assignment(member.assignment)
+        if assignment.user_data and group.protocol not in ASSIGNORS:  # librdkafka's sticky ones repeat what members say
             raise _not_turned(group, "its leader's assignor gives members data of its own, which they would lose")
-        give(name, given.partitions)
-    if group.phase is not GroupPhase.STABLE:
-        claims = newest_claims({name: (said[name].owned, said[name].generation) for name in unheard})
-        for name in sorted(unheard):
-            give(name, claims[name])
+        give(name, assignment.partitions)
+    claims = newest_claims({name: (one.owned, one.generation) for name, one in said.items()})
+    for name in sorted(group.members):
+        give(name, claims[name])
     return shares
 
 

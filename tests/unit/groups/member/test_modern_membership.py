@@ -116,6 +116,16 @@ def test_a_frozen_member_learns_that_it_is_out_and_joins_again() -> None:
     assert a.events()[0].startswith("lost")
 
 
+def test_one_that_is_out_joins_again_also_in_a_group_that_has_turned_back() -> None:
+    group = FakeGroup()
+    a, old = group.join_modern("a"), group.join("old")
+    group.run(5)
+    a.frozen = True
+    group.run_until(lambda: isinstance(group.log.group(GROUP), Group) and old.owned == ALL, 120)
+    a.frozen = False
+    group.run_until(lambda: len(a.owned) == 2 and together(a, old) == ALL, 10)
+
+
 def test_one_that_does_not_poll_leaves_until_it_does() -> None:
     group = FakeGroup()
     a, b = group.join_modern("a", max_poll_interval_ms=10_000), group.join_modern("b")

@@ -157,6 +157,14 @@ def test_in_a_round_members_keep_what_they_said_that_they_own() -> None:
         turned(round_, {})
 
 
+def test_a_cooperative_member_that_has_not_given_up_yet_owns_that_too() -> None:
+    """It was assigned two of its four, and the others none of the rest: that is for the round after it gives up."""
+    classic = stable({"a": FOUR[:2], "b": []})
+    said = replace(member("a", tuple(FOUR)), assignment=classic.members["a"].assignment)
+    group = replace(classic, members={**classic.members, "a": said})
+    assert held(turned(group, topics(t=4))) == {"a": [0, 1, 2, 3], "b": []}
+
+
 def test_a_partition_that_the_new_member_has_not_heard_of_stays_its_owners() -> None:
     assert held(turned(stable({"a": FOUR}), topics(t=1))) == {"a": [0, 1, 2, 3]}
 
