@@ -102,10 +102,10 @@ class GroupSession:
         group = self._log.group(self._group_id) or Group(self._group_id)
         self._modern, self.among_modern = None, isinstance(group, ConsumerGroup)
         if isinstance(group, ConsumerGroup):
-            member = group.members.get(self.member_id)
-            if member is None or not member.is_classic:  # evicted, and those that came have another protocol
-                raise other_protocol(group, self.member_id)
             check_member(group, self.member_id, self._config.instance_id)
+            member = group.members[self.member_id]
+            if not member.is_classic:
+                raise other_protocol(group, self.member_id)
             self._modern, self.leads = group, False
             return seen_by(group, member)
         if isinstance(group, EpochGroup):  # it was evicted, and those that came have another protocol

@@ -95,6 +95,22 @@ def test_a_member_that_waits_for_a_round_joins_again_when_the_group_turns(lake: 
     against(lake, test)
 
 
+def test_a_static_member_that_was_replaced_is_fenced_and_does_not_join_again(lake: Lake) -> None:
+    async def test(clients: Clients) -> None:
+        c = await member(clients, "c")
+        await c.beat()
+        first = await clients.member("a", instance_id="one")
+        await first.enter()
+        assert (await first.sync()).error_code is OK
+        await go_on(first, modern=(c,))
+        second = await clients.member("a", instance_id="one")
+        assert (await second.join()).error_code is OK
+        assert await first.beat() is ErrorCode.fenced_instance_id
+        assert (await first.join()).error_code is ErrorCode.fenced_instance_id
+
+    against(lake, test)
+
+
 def test_commits_of_classic_members_are_fenced_by_their_epoch(lake: Lake) -> None:
     async def test(clients: Clients) -> None:
         a, c = await clients.member("a"), await member(clients, "c")

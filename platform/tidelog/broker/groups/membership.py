@@ -335,9 +335,9 @@ def leaving(group: AnyGroup, member_id: str, instance_id: str | None) -> str:
 
 
 def _require_member(group: AnyGroup, member_id: str, instance_id: str | None, generation: int | None) -> None:
+    check_member(group, member_id, instance_id)  # first: one that was replaced is not to join again
     if isinstance(group, EpochGroup) and not _is_classic(group, member_id):
         raise other_protocol(group, member_id)
-    check_member(group, member_id, instance_id)
     if generation is not None:
         check_generation(seen(group, member_id), generation)
 
