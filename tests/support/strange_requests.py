@@ -37,7 +37,15 @@ _TEXTS = (
     *("User:ann", "producer_byte_rate", "kafka-cluster"),
 )
 _NUMBERS = (0, 1, 2, -1, -2, 3, 5, 127, 255, 1000, 32767, -32768, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63))
-_BITS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63, "timedelta_i32": 31, "timedelta_i64": 63}
+_BITS = {
+    "int8": 7,
+    "int16": 15,
+    "uint16": 16,
+    "int32": 31,
+    "int64": 63,
+    "timedelta_i32": 31,
+    "timedelta_i64": 63,
+}
 _PIECES = (
     b"\xff" * 4,
     b"\x7f\xff\xff\xff",
@@ -116,7 +124,8 @@ class Strange:
             case "float64":
                 return chance.choice((0.0, -1.0, 1000.0, 1e308))
         most = 2 ** _BITS[kind] - 1
-        number = chance.choice([one for one in _NUMBERS if -most - 1 <= one <= most])
+        least = 0 if kind.startswith("uint") else -most - 1
+        number = chance.choice([one for one in _NUMBERS if least <= one <= most])
         if not kind.startswith("timedelta"):
             return number
         # kio writes no longer times
@@ -154,7 +163,7 @@ def large(
             given[field.name] = -1  # with 0 there is no answer to wait for
         elif field.default is not MISSING and not on_path:
             given[field.name] = field.default
-        elif field.is_nullable and field.kind != "string":
+        elif field.is_nullable and field.kind != "string" and not on_path:
             given[field.name] = None
         else:
             given[field.name] = _plain(field, path[1:] if on_path else (), count, text, number)

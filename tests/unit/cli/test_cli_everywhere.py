@@ -136,7 +136,9 @@ def test_all_commands_are_covered():
     serve = {("broker", "start"), ("broker", "check-config"), ("registry", "start"), ("console",)}
     # These look at what may be broken, and have exit codes and formats of their own: test_cli_doctor.
     look = {("doctor",), ("metrics",)}
-    assert found - mirrors - workers - serve - look - {("demo",)} == words
+    # These name two lakes by their addresses: test_cli_lake_branches.
+    branches = {("lake", sub) for sub in ("branch", "branches", "diff")}
+    assert found - mirrors - workers - serve - look - branches - {("demo",)} == words
 
 
 @by_name

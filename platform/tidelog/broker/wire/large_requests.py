@@ -19,6 +19,8 @@ Read = Callable[[memoryview, int], tuple[Any, int]]
 
 # {(kio's name of the type, in the compact form?): its reader}, of all types that requests have arrays of
 _OF_ELEMENTS: Final[Mapping[tuple[str, bool], Read]] = {
+    ("int8", True): readers.read_int8,
+    ("int8", False): readers.read_int8,
     ("int32", True): readers.read_int32,
     ("int32", False): readers.read_int32,
     ("int64", True): readers.read_int64,
