@@ -19,7 +19,7 @@ def test_a_seed_that_found_a_bug(seed: int) -> None:
     - A member joins by the rules of the type that its group has just left.
     - One that was frozen while a topic grew turns the group, and takes the new partition for one without an owner.
     - One that was evicted finds a classic group, and does not join it.
-    - Of two members with one static id the earlier one joins again, for ever, and is not told that it was replaced.
+    - Of two members with one static id the earlier one joins again, for ever, and is not notified that it was replaced.
     - A cooperative member reads on what it has to give up, while the group turns and gives that to another.
     """
     assert run_mixed(seed).problems == []

@@ -43,6 +43,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
         "pip install 'tidelog[broker,otel]'",
     ): "installs, and runs until it is stopped; test_otlp.py runs it",
     ("docs/metrics.md", "kafka-client-metrics.sh"): "Kafka's script; test_broker_client_metrics.py runs its class",
+    ("docs/metrics.md", "SELECT client_id"): "a query for an engine that reads Delta, of what clients have pushed",
     ("docs/console.md", "tidelog --lake /tmp/lake console"): "runs until it is stopped; its own tests run it",
     (
         "docs/access.md",

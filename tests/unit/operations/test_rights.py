@@ -59,6 +59,7 @@ ROWS = {
     "DESCRIBE_USERS": {"": "DESCRIBE"},
     "ALTER_USERS": {"": "ALTER"},
     "DESCRIBE_QUOTAS": {"": "DESCRIBE_CONFIGS"},
+    "LIST_CONFIGS": {"": "DESCRIBE_CONFIGS"},
     "ALTER_QUOTAS": {"": "ALTER_CONFIGS"},
     "READ_SCHEMA": {"subject": "DESCRIBE"},
     "REGISTER_SCHEMA": {"subject": "WRITE"},

@@ -21,7 +21,9 @@ def test_the_page_lists_each_setting_with_its_default_and_meaning():
 
 @pytest.mark.parametrize("key", DESCRIBED, ids=lambda key: key.name)
 def test_each_setting_counts(key):
-    text = {"group.consumer.assignors": "range"}.get(key.name, "false" if isinstance(key.kind, Flag) else "4321")
+    text = {"group.consumer.assignors": "range", "group.consumer.migration.policy": "upgrade"}.get(
+        key.name, "false" if isinstance(key.kind, Flag) else "4321"
+    )
     (variable,) = (variable for variable, known in VARIABLES.items() if known is key)
     assert key.text(settings_of(given_by_environment({variable: text})).value(key.name)) == text != key.usual
 
