@@ -115,5 +115,5 @@ image: ## container images, by docker, podman or buildah; IMAGE, TAG and BUILDER
 
 clean: ## what make made, except .venv
 	rm -rf build dist tidelog.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	rm -rf artifacts demo-lake spark-warehouse metastore_db derby.log
+	rm -rf artifacts demo-lake demo-branch-lake spark-warehouse metastore_db derby.log
 	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
