@@ -20,6 +20,7 @@ from tidelog.groups.member.events import (
 )
 from tidelog.groups.member.group_session import GroupSession
 from tidelog.groups.member.heartbeats import Leases
+from tidelog.groups.member.polling import PollLimit
 from tidelog.groups.member.transitions import (
     AT_REST,
     Happening,
@@ -35,7 +36,6 @@ from tidelog.log.base.errors import (
     FencedInstanceError,
     IllegalGenerationError,
     InconsistentProtocolError,
-    MaxPollExceededError,
     TidelogError,
     UnknownMemberError,
 )
@@ -85,7 +85,7 @@ class Membership:
         self._state = MemberState(config.cooperative)
         self._events: list[Event] = []
         self._again_s = self._busy_s = 0.0  # when to join again (JOINS_AGAIN); until when to look often
-        self._polled_s = self._stepped_s = clock.elapsed_s()
+        self._poll_limit = PollLimit(config.group_id, config.max_poll_interval_ms, clock)
         self._look_s = 0.0
         self._looked_s = float("-inf")
         self.watched = False
@@ -143,7 +143,7 @@ class Membership:
 
         Gaps of over half a session between steps, or in one, don't count: then the whole process was asleep.
         """
-        self._polled_s = self._clock.elapsed_s()
+        self._poll_limit.polled()
         self._happens(Happening.POLLED)
 
     def revoked(self) -> None:
@@ -169,7 +169,7 @@ class Membership:
         if self._state.stage in AT_REST:
             return math.inf
         session = self._session
-        times = [self._look_s, session.beat_due_s, self._poll_limit_s()] if session.known else [self._look_s]
+        times = [self._look_s, session.beat_due_s, self._poll_limit.at_s] if session.known else [self._look_s]
         return max(0.0, min(times) - self._clock.elapsed_s())
 
     def step(self) -> list[Event]:
@@ -200,7 +200,7 @@ class Membership:
         if self._state.stage is not before:
             self._look_s = 0.0
             if before is MemberStage.IDLE:
-                self._polled_s = now_s
+                self._poll_limit.polled()
             if self._state.stage is MemberStage.JOINS_AGAIN:
                 self._again_s = now_s + SECOND_ROUND_S
         for effect in effects:
@@ -223,17 +223,10 @@ class Membership:
             self._look()
         if session.known and self._clock.elapsed_s() >= session.beat_due_s:
             session.beat()
-        self._pass_over_sleep()
-        if session.known and self._clock.elapsed_s() >= self._poll_limit_s():
-            self._happens(Happening.POLL_OVERDUE, self._poll_overdue())
+        self._poll_limit.stepped(self.config.session_timeout_ms)
+        if session.known and self._poll_limit.is_over():
+            self._happens(Happening.POLL_OVERDUE, self._poll_limit.overdue())
         return looks
-
-    def _pass_over_sleep(self) -> None:
-        """A long gap since the last call is no time in which the application did not poll: it was frozen, too."""
-        now_s = self._clock.elapsed_s()
-        if now_s - self._stepped_s > self.config.session_timeout_ms / 2000:
-            self._polled_s = min(self._polled_s + now_s - self._stepped_s, now_s)
-        self._stepped_s = now_s
 
     def _look(self) -> None:
         """See what the group is now, and do this member's part in it."""
@@ -329,13 +322,3 @@ class Membership:
             "join in time: its partitions may be others' now. It joins again."
         )
         self._happens(Happening.GENERATION_MISSED, error)
-
-    def _poll_overdue(self) -> MaxPollExceededError:
-        return MaxPollExceededError(
-            f"The application did not poll for {self.config.max_poll_interval_ms} ms, so that its consumer left group "
-            f"{self.config.group_id!r}: others read on from its last commit. Poll oftener, take fewer records at a "
-            "time, or raise `max.poll.interval.ms`."
-        )
-
-    def _poll_limit_s(self) -> float:
-        return self._polled_s + self.config.max_poll_interval_ms / 1000

@@ -31,6 +31,7 @@ from tidelog.groups.member.membership import (
     WATCHED_BUSY_LOOK_S,
     WATCHED_CALM_LOOK_S,
 )
+from tidelog.groups.member.polling import PollLimit
 from tidelog.groups.model import AnyGroup, Assignment, ConsumerGroup, Decision, GroupPhase, GroupView, TopicPartition
 from tidelog.groups.rules.modern.heartbeat import GOES_AWAY, JOINS, LEAVES, Heartbeat, HeartbeatAnswer, heartbeat
 from tidelog.groups.rules.modern.topics import AssignableTopic, MissingTopicsError
@@ -100,7 +101,7 @@ class ModernMembership:
         self._session_ms = GroupConfig().consumer_session_timeout_ms
         self._beat_s = self._look_s = self._refresh_s = 0.0
         self._looked_s = float("-inf")
-        self._polled_s = self._stepped_s = clock.elapsed_s()
+        self._poll_limit = PollLimit(config.group_id, config.max_poll_interval_ms, clock)
         self._leads = self._settled = False
         self._refused = ""
         self._fenced: FencedInstanceError | None = None
@@ -152,11 +153,11 @@ class ModernMembership:
             self._look_s = 0.0
         if self._stage is _Stage.IDLE:
             self._stage = _Stage.OUT
-            self._polled_s = self._clock.elapsed_s()
+            self._poll_limit.polled()
 
     def polled(self) -> None:
         """The application is alive: it polled. Within `max_poll_interval_ms` it must do so again."""
-        self._polled_s = self._clock.elapsed_s()
+        self._poll_limit.polled()
         if self._stage is _Stage.PAUSED:
             self._stage, self._look_s = _Stage.OUT, 0.0
 
@@ -184,7 +185,7 @@ class ModernMembership:
             return math.inf
         times = [self._look_s]
         if self._epoch > JOINS:
-            times += [self._beat_s, self._poll_limit_s()]
+            times += [self._beat_s, self._poll_limit.at_s]
         return max(0.0, min(times) - self._clock.elapsed_s())
 
     def step(self) -> list[Event]:
@@ -206,17 +207,14 @@ class ModernMembership:
     def _step(self) -> bool:
         if self._stage in _AT_REST:
             return True
-        now_s = self._clock.elapsed_s()
-        if now_s - self._stepped_s > self._session_ms / 2000:  # the whole process was asleep
-            self._polled_s = min(self._polled_s + now_s - self._stepped_s, now_s)
-        self._stepped_s = now_s
-        looks = now_s >= self._look_s
+        looks = self._clock.elapsed_s() >= self._look_s
         if looks:
             self._look()
         if self._epoch > JOINS and self._clock.elapsed_s() >= self._beat_s:
             self._beat()
-        if self._epoch > JOINS and self._clock.elapsed_s() >= self._poll_limit_s():
-            self._lose(self._poll_overdue())
+        self._poll_limit.stepped(self._session_ms)
+        if self._epoch > JOINS and self._poll_limit.is_over():
+            self._lose(self._poll_limit.overdue())
             self._go(_Stage.PAUSED)
         return looks
 
@@ -334,9 +332,6 @@ class ModernMembership:
         self._lease.renew()
         self._beat_s = self._clock.elapsed_s() + min(BEAT_S, self._session_ms / 3000)
 
-    def _poll_limit_s(self) -> float:
-        return self._polled_s + self.config.max_poll_interval_ms / 1000
-
     # --- going ---------------------------------------------------------------------------------------------
 
     def _lose(self, error: TidelogError) -> None:
@@ -377,13 +372,6 @@ class ModernMembership:
         if lease is not None:
             with suppress(StorageUnavailableError):  # the lease of an id that is no member is never read
                 lease.release()
-
-    def _poll_overdue(self) -> MaxPollExceededError:
-        return MaxPollExceededError(
-            f"The application did not poll for {self.config.max_poll_interval_ms} ms, so that its consumer left group "
-            f"{self.config.group_id!r}: others read on from its last commit. Poll oftener, take fewer records at a "
-            "time, or raise `max.poll.interval.ms`."
-        )
 
 
 def _rule(
