@@ -207,6 +207,8 @@ class Broker:
         for close in self._context.at_close:
             await close()
         await self.connections.drain(grace_s)
+        for end in self._context.at_end:
+            await end()
         await self._cluster.close()
         await self._context.blocking(self._access.close)
         self._context.access.audit.close()

@@ -30,7 +30,7 @@ class Context:
     `access`: what clients may do. `access_log`: where that is changed; `access.look_now()` after a change here.
     `meter`: what is counted. `load(now_s)`: the share of a core that this process takes, of late.
     `software`: what clients run. `at_disconnect`: what parts forget when a client's connection ends.
-    `at_close`: what parts do when the broker stops, before it waits for answers.
+    `at_close`: what parts do when the broker stops, before it waits for answers; `at_end`: what they do after that.
     """
 
     lake: Lake
@@ -48,6 +48,7 @@ class Context:
     software: ClientSoftware = field(default_factory=ClientSoftware)
     at_disconnect: list[Callable[[Peer], None]] = field(default_factory=list)
     at_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    at_end: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     @property
     def node_id(self) -> int:

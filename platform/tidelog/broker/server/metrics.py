@@ -179,7 +179,7 @@ _SERVER: Final[tuple[MetricRow[_Server], ...]] = (
     gauge(
         "tidelog_broker_client_metrics_instances",
         "Clients that have asked which of their metrics to push.",
-        lambda server: server.meter.clients.instances,
+        lambda server: server.meter.clients.alive(server.connections.throttling.clock.elapsed_s()),
     ),
     counter(
         "tidelog_broker_client_metrics_pushes",

@@ -5,18 +5,19 @@ push, as in Kafka; it does so where a subscription asks it to.
 """
 
 import uuid
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.client_meter import ClientSeries
 from tidelog.broker.base.context import Context
 from tidelog.broker.records.errors import CorruptBatchError
 from tidelog.broker.records.unpacking import unpacked
+from tidelog.broker.telemetry.errors import TelemetryTooLargeError
 from tidelog.broker.telemetry.instances import RESERVED, Instances
-from tidelog.broker.telemetry.otlp import Point, points_of
+from tidelog.broker.telemetry.otlp import points_of
 from tidelog.broker.telemetry.subscriptions import MetricsSubscription, WantedMetrics
-from tidelog.broker.telemetry.topic import MetricsTopic
+from tidelog.broker.telemetry.topic import MetricsTopic, line_of
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.errors import error_name
 from tidelog.log.base.errors import InvalidRecordError, TidelogError
@@ -25,6 +26,8 @@ from tidelog.log.base.errors import InvalidRecordError, TidelogError
 _ACCEPTED: Final = (4, 3, 1, 2)
 # A push unpacks to no more than this many times `telemetry.max.bytes`.
 _GROWTH: Final = 8
+# And its records have no more than this many times that.
+_LINES_GROWTH: Final = 32
 
 
 class TelemetryHandlers:
@@ -36,7 +39,8 @@ class TelemetryHandlers:
         self._instances = Instances(self._most_bytes)
         self._configured: object = None
         self._topic = MetricsTopic(context)
-        context.at_close.append(self._topic.close)
+        context.at_end.append(self._topic.close)  # pushes are answered until then
+        context.meter.clients.alive = self._instances.alive
 
     def handlers(self) -> Handlers:
         """By API."""
@@ -53,7 +57,6 @@ class TelemetryHandlers:
             wants = self._instances.asks(instance, self._client(call), self._context.clock.elapsed_s())
         except TidelogError as e:
             code = e.kafka_code
-        self._context.meter.clients.instances = len(self._instances)
         return {
             "error_code": code,
             "client_instance_id": instance if wants else asked,
@@ -72,9 +75,7 @@ class TelemetryHandlers:
             await self._pushed(call)
         except TidelogError as e:
             code = e.kafka_code
-        meter = self._context.meter.clients
-        meter.pushes[error_name(code)] += 1
-        meter.instances = len(self._instances)
+        self._context.meter.clients.pushes[error_name(code)] += 1
         return {"error_code": code}
 
     async def _pushed(self, call: Call) -> None:
@@ -91,22 +92,20 @@ class TelemetryHandlers:
             size=len(body.metrics),
             terminating=body.terminating,
         )
-        if not body.metrics:
+        if not body.metrics or not wants.metrics:
             return
-        points = await context.blocking(_points, body.compression_type, body.metrics, self._most_bytes * _GROWTH)
-        points = [point for point in points if wants.takes(point.metric)]
-        self._topic.add(points, {**client, "client_instance_id": str(instance), "principal": call.peer.principal})
-        self._count(points, client)
-
-    def _count(self, points: Iterable[Point], client: Mapping[str, str]) -> None:
-        meter, now_s = self._context.meter.clients, self._context.clock.elapsed_s()
-        software = client["client_software_name"]
-        for point in points:
-            meter.points += 1
-            attributes = ",".join(f"{name}={text}" for name, text in sorted(point.attributes.items()))
-            if point.value is not None:
-                series = ClientSeries(point.metric, client["client_id"], software, attributes)
-                meter.saw(series, point.value, now_s, adds=point.temporality == "delta")
+        of = {
+            **client,
+            "client_instance_id": str(instance),
+            "principal": call.peer.principal,
+            "broker": context.node_id,
+        }
+        pushed = await context.blocking(_pushed, body.compression_type, body.metrics, self._most_bytes, wants, of)
+        self._topic.add(pushed.lines)
+        meter, now_s = context.meter.clients, context.clock.elapsed_s()
+        meter.points += len(pushed.lines)
+        for series, value, adds in pushed.values:
+            meter.saw(series, value, now_s, adds=adds)
 
     def _client(self, call: Call) -> Mapping[str, str]:
         """What a client is matched by, but for its id."""
@@ -140,9 +139,34 @@ def _read(keys: Mapping[str, str]) -> MetricsSubscription:
         return MetricsSubscription()
 
 
-def _points(codec: int, packed: Any, most_bytes: int) -> list[Point]:
+class _Pushed(NamedTuple):
+    """What a push comes to: records' values, and (series, value, whether it adds to the last one)."""
+
+    lines: list[bytes]
+    values: list[tuple[ClientSeries, float, bool]]
+
+
+def _pushed(codec: int, packed: Any, most_bytes: int, wants: WantedMetrics, of: Mapping[str, Any]) -> _Pushed:
+    """Read a push: the points that are asked for. `of`: what each record says of the client. In a thread."""
     try:
-        data = unpacked(codec, memoryview(packed), most_bytes)
+        data = unpacked(codec, memoryview(packed), most_bytes * _GROWTH)
     except CorruptBatchError as e:
         raise InvalidRecordError(f"A push of metrics can't be unpacked. {e}") from e
-    return points_of(data)
+    points = points_of(data)
+    asked = {metric for metric in {point.metric for point in points} if wants.takes(metric)}
+    pushed, left = _Pushed([], []), most_bytes * _LINES_GROWTH
+    for point in points:
+        if point.metric not in asked:
+            continue
+        line = line_of(point, of)
+        left -= len(line)
+        if left < 0:
+            raise TelemetryTooLargeError(
+                f"A push of metrics makes more than {most_bytes * _LINES_GROWTH} bytes of records. Ask for fewer."
+            )
+        pushed.lines.append(line)
+        if point.value is not None:
+            series = ClientSeries.of(point.metric, of["client_id"], of["client_software_name"], point.attributes)
+            if series is not None:
+                pushed.values.append((series, point.value, point.temporality == "delta"))
+    return pushed

@@ -52,7 +52,12 @@ class Instances:
         self._by_id: OrderedDict[UUID, PushingClient] = OrderedDict()
 
     def __len__(self) -> int:
+        """How many are remembered."""
         return len(self._by_id)
+
+    def alive(self, now_s: float) -> int:
+        """How many clients there are, without those that were silent for too long."""
+        return sum(now_s - client.heard_s <= _remembered_s(client) for client in list(self._by_id.values()))
 
     def go_by(self, subscriptions: Mapping[str, MetricsSubscription]) -> None:
         """Go by other subscriptions from now on: each client gets its own when it asks again."""
@@ -147,10 +152,13 @@ class Instances:
     def _forget(self, now_s: float) -> None:
         while self._by_id:
             instance, oldest = next(iter(self._by_id.items()))
-            remembered_s = max(_REMEMBERED_S, _INTERVALS * oldest.wants.interval_ms / 1000)
-            if len(self._by_id) <= MOST and now_s - oldest.heard_s <= remembered_s:
+            if len(self._by_id) <= MOST and now_s - oldest.heard_s <= _remembered_s(oldest):
                 return
             del self._by_id[instance]
+
+
+def _remembered_s(client: PushingClient) -> float:
+    return max(_REMEMBERED_S, _INTERVALS * client.wants.interval_ms / 1000)
 
 
 def _too_soon(instance: UUID, pushing: PushingClient) -> TidelogError:

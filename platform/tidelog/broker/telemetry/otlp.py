@@ -16,6 +16,8 @@ MOST_FIELDS: Final = 200_000
 MOST_POINTS: Final = 10_000
 MOST_ATTRIBUTES: Final = 64
 MOST_CHARACTERS: Final = 1_000
+# The most characters in all points together: what a resource says counts for each of its points.
+MOST_TEXT: Final = 8 * 1024 * 1024
 # Types on the wire.
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _TEMPORALITIES: Final = {1: "delta", 2: "cumulative"}
@@ -71,6 +73,7 @@ def points_of(data: bytes | memoryview) -> list[Point]:
 class _PointReader:
     def __init__(self) -> None:
         self._left = MOST_FIELDS
+        self._text_left = MOST_TEXT
         self._points: list[Point] = []
 
     def points(self, data: memoryview) -> list[Point]:
@@ -117,6 +120,11 @@ class _PointReader:
                     raise InvalidRecordError(f"A push of metrics has more than {MOST_POINTS} points. Ask for fewer.")
                 facts = self._point(point, of, dict(attributes))
                 self._points.append(Point(name, of.kind, unit, temporality, **facts))
+                self._text_left -= len(name) + len(unit) + sum(len(k) + len(v) for k, v in facts["attributes"].items())
+                if self._text_left < 0:
+                    raise InvalidRecordError(
+                        f"A push of metrics has more than {MOST_TEXT} characters in its points. Ask for fewer."
+                    )
 
     def _point(self, data: memoryview, of: _Data, attributes: dict[str, str]) -> dict[str, Any]:
         facts: dict[str, Any] = {"attributes": attributes}

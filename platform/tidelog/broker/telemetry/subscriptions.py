@@ -6,6 +6,7 @@ Source: `ClientMetricsConfigs`, `ClientMetricsManager.createClientInstance` (kaf
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 from uuid import UUID
 
@@ -31,6 +32,7 @@ MATCHED: Final = (
 # The most of each, so that a subscription is cheap to go by.
 _MOST_METRICS: Final = 1_000
 _LONGEST_METRIC: Final = 255
+_MOST_PATTERNS: Final = 100
 
 
 class _Listed(Texts):
@@ -51,6 +53,8 @@ class _Metrics(_Listed):
 class _Match(_Listed):
     def parse(self, value: Any) -> tuple[str, ...]:
         patterns = super().parse(value)
+        if len(patterns) > _MOST_PATTERNS:
+            raise ValueError(f"at most {_MOST_PATTERNS} patterns are taken")
         patterns_of(patterns)
         return patterns
 
@@ -99,7 +103,11 @@ class MetricsSubscription(Settings):
 
     def matches(self, client: Mapping[str, str]) -> bool:
         """Whether a client pushes what this asks for. `client`: what each of `MATCHED` is of it."""
-        return all(regex.fullmatch(client[kind]) for kind, regex in patterns_of(self.match).items())
+        return all(regex.fullmatch(client[kind]) for kind, regex in self._patterns.items())
+
+    @cached_property
+    def _patterns(self) -> Mapping[str, Any]:
+        return patterns_of(self.match)
 
     def _described(self, key: Key[Any]) -> KeyDescription:
         values = [KeyValue(key.name, key.kind.text(key.default), "default")]
@@ -121,7 +129,7 @@ class WantedMetrics:
 
     def takes(self, metric: str) -> bool:
         """Whether a metric is asked for."""
-        return any(begin == ALL or metric.startswith(begin) for begin in self.metrics)
+        return self.metrics == (ALL,) or metric.startswith(self.metrics)
 
 
 def wanted(subscriptions: Iterable[MetricsSubscription], client: Mapping[str, str], instance: UUID) -> WantedMetrics:

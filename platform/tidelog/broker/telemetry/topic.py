@@ -1,7 +1,7 @@
 """The topic that has what clients push: a record for each point, with typed columns, made with the first of them."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -70,10 +70,8 @@ class MetricsTopic:
         )
         self.close = self._lines.close
 
-    def add(self, points: Iterable[Point], client: Mapping[str, str]) -> None:
-        """Have points of a client appended. `client`: what each record says of it."""
-        broker = self._context.node_id
-        lines = [orjson.dumps({**_fields(point), **client, "broker": broker}) for point in points]
+    def add(self, lines: Sequence[bytes]) -> None:
+        """Have points of a client appended, as `line_of` makes them."""
         if lines:
             self._lines.add(*lines)
 
@@ -92,8 +90,9 @@ class MetricsTopic:
         return lake.topic(CLIENT_METRICS_TOPIC)
 
 
-def _fields(point: Point) -> dict[str, Any]:
-    return {
+def line_of(point: Point, client: Mapping[str, Any]) -> bytes:
+    """The record's value of a point. `client`: what it says of the client, and of the broker."""
+    fields = {
         "time_ms": point.time_ms,
         "start_ms": point.start_ms,
         "metric": point.metric,
@@ -107,3 +106,4 @@ def _fields(point: Point) -> dict[str, Any]:
         "max": point.most,
         "attributes": point.attributes,
     }
+    return orjson.dumps({**fields, **client})

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import pytest
 from support.broker_requests import Requests
@@ -13,7 +14,7 @@ from tidelog.broker.base import topic_lines
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.appends.appender import AppendBatch
-from tidelog.log.base.errors import RequestForgottenError, StorageUnavailableError
+from tidelog.log.base.errors import RecordTooLargeError, RequestForgottenError, StorageUnavailableError
 
 AUDITED = AccessSettings(everyone=False, audit_topic="audit")
 
@@ -113,3 +114,33 @@ def test_without_the_setting_there_is_no_topic():
         requests.ask(ApiKey.METADATA, 9, {"topics": [{"name": "t"}]})
         requests.loop.run_until_complete(asyncio.sleep(0))
     assert lake.topics() == []
+
+
+def test_a_line_that_is_too_large_holds_up_no_others(monkeypatch, caplog):
+    run, large = AppendBatch.run, ["it has more than max.message.bytes"]
+
+    def once_too_large(batch):
+        if large:
+            raise RecordTooLargeError(large.pop())
+        return run(batch)
+
+    monkeypatch.setattr(AppendBatch, "run", once_too_large)
+    lake = memory_lake()[0]
+    with Requests(lake, access=AUDITED) as requests:
+        requests.ask(ApiKey.METADATA, 9, {"topics": [{"name": "a"}]})
+
+        async def warned():
+            await eventually_async(lambda: "does not take one of them" in " ".join(caplog.messages), "a warning")
+
+        requests.loop.run_until_complete(warned())
+        requests.ask(ApiKey.METADATA, 9, {"topics": [{"name": "b"}]})
+    assert [line["name"] for line in lines_in(lake)] == ["b"]
+
+
+def test_lines_that_wait_are_bounded_by_number_and_by_bytes():
+    lines = topic_lines.TopicLines(None, None, None, what="", elsewhere="", most=3, most_bytes=10)
+    lines._task = SimpleNamespace(done=lambda: False)
+    lines.add(b"1", b"22", b"333", b"4444")
+    assert list(lines._waiting) == [b"22", b"333", b"4444"]
+    lines.add(b"55555")
+    assert list(lines._waiting) == [b"4444", b"55555"]

@@ -107,3 +107,17 @@ def test_bytes_with_mistakes_are_refused_by_a_sentence_or_read() -> None:
             told.append(str(e))
     assert all(one.startswith(("A push", "A point")) for one in told)
     assert len(told) > 300
+
+
+def test_what_a_resource_says_counts_for_each_of_its_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp, "MOST_TEXT", 1_000)
+    data = MetricsData()
+    resource = data.resource_metrics.add()
+    resource.resource.attributes.add(key="k").value.string_value = "v" * 98
+    points = resource.scope_metrics.add().metrics.add(name="m").gauge.data_points
+    for _ in range(10):
+        points.add(as_int=1)
+    assert len(points_of(data.SerializeToString())) == 10
+    points.add(as_int=1)
+    with pytest.raises(InvalidRecordError, match="more than 1000 characters"):
+        points_of(data.SerializeToString())

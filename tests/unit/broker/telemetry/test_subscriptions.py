@@ -62,6 +62,7 @@ REFUSED: list[tuple[dict[str, str], type[TidelogError], str]] = [
     ({"match": "client_id=(a"}, InvalidConfigError, "not a valid regular expression"),
     ({"match": "client_id=a\\1"}, InvalidConfigError, "not a valid regular expression"),
     ({"match": "client_id=a=b"}, InvalidConfigError, "Illegal client matching pattern"),
+    ({"match": ",".join(["client_id=a"] * 101)}, InvalidConfigError, "at most 100 patterns"),
     ({"metrics": "x" * 256}, InvalidConfigError, "255 characters"),
     ({"metrics": ",".join(map(str, range(1_001)))}, InvalidConfigError, "at most 1000"),
 ]
@@ -82,3 +83,10 @@ def test_a_subscription_has_an_id_by_what_it_asks_for_and_of_whom() -> None:
     assert first.subscription_id != wanted([], CLIENT, ID).subscription_id
     assert first.takes("a.b")
     assert not first.takes("b.a.")
+
+
+def test_a_metric_is_taken_by_its_beginning() -> None:
+    asked = wanted([MetricsSubscription.parse({"metrics": "a.,b"})], CLIENT, ID)
+    assert [asked.takes(name) for name in ("a.x", "a", "bc", "c")] == [True, False, True, False]
+    assert not wanted([], CLIENT, ID).takes("a")
+    assert wanted([MetricsSubscription.parse({"metrics": "*,a"})], CLIENT, ID).takes("anything")

@@ -13,6 +13,7 @@ from support.logs import memory_lake
 from support.produce_requests import read_back
 from support.waiting import eventually_async
 
+from tidelog.broker.base.client_meter import STALE_S, ClientMeter, ClientSeries
 from tidelog.broker.telemetry import topic
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.delta.layout import CLIENT_METRICS_TOPIC
@@ -213,3 +214,38 @@ def test_the_topic_takes_json_alone_where_columns_need_a_package(monkeypatch):
         assert pushed(requests, asked(requests), metrics()) is ErrorCode.none
         requests.loop.run_until_complete(asyncio.sleep(0))
     assert len(read_back(lake, CLIENT_METRICS_TOPIC)[0]) == 1
+
+
+def test_a_push_that_makes_too_many_bytes_of_records_is_refused(requests):
+    alter(requests, "s", ("metrics", SET, "*"))
+    data = MetricsData()
+    points = data.resource_metrics.add().scope_metrics.add().metrics.add(name="m").gauge.data_points
+    for _ in range(2_000):
+        points.add(as_int=1)
+    sender = {"client_id": "x" * 32_000}  # it is in each record
+    assert pushed(requests, asked(requests, **sender), data.SerializeToString(), **sender) is (
+        ErrorCode.telemetry_too_large
+    )
+
+
+def test_what_a_client_was_not_asked_for_is_not_read(requests):
+    assert pushed(requests, asked(requests), b"\xff") is ErrorCode.none
+
+
+def test_long_names_have_no_series(requests):
+    alter(requests, "s", ("metrics", SET, "*"))
+    sender = {"client_id": "x" * 1_001}
+    assert pushed(requests, asked(requests, **sender), metrics(sent=1), **sender) is ErrorCode.none
+    families = {family.name: family for family in requests.broker.own_metrics()}
+    assert families["tidelog_client_metric"].samples == []
+    assert families["tidelog_broker_client_metrics_points"].samples == [({}, 2)]
+    assert families["tidelog_broker_client_metrics_instances"].samples == [({}, 1)]
+
+
+def test_stale_series_are_let_go():
+    meter = ClientMeter()
+    for number in range(3):
+        meter.saw(ClientSeries.of("m", str(number), "", {}), 1.0, 10.0, adds=False)
+    meter.saw(ClientSeries.of("m", "0", "", {}), 2.0, 11.0 + STALE_S, adds=True)
+    assert [(one.client_id, value) for one, value in meter.series(11.0 + STALE_S)] == [("0", 3.0)]
+    assert len(meter._series) == 1
