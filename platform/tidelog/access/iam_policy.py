@@ -43,6 +43,16 @@ _LEASES: Final = f"{layout.OFFSETS_TABLE}/_tidelog/leases/*"
 _TRANSACTIONS: Final = f"{layout.TRANSACTIONS_TABLE}/*"
 _CLUSTER: Final = f"{layout.CLUSTER_TABLE}/*"
 _ACCESS: Final = f"{layout.ACCESS_TABLE}/*"
+# What is beside topics in a lake's folder, and no topic's ACL is about.
+_OWN: Final = (
+    _ACCESS,
+    _CLUSTER,
+    _TRANSACTIONS,
+    _OFFSETS,
+    f"{layout.CUTS_TABLE}/*",
+    f"{layout.BRANCHES_FOLDER}/*",
+    f"{layout.MIRROR_FOLDER}/*",
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -237,7 +247,7 @@ class _Policy:
         """Keep tables of tidelog's own out of what topics' patterns allow."""
         if not self._meets_tables:
             return
-        for table in (_ACCESS, _CLUSTER, _TRANSACTIONS, _OFFSETS):
+        for table in _OWN:
             allowed = {
                 action
                 for (effect, _, name), actions in self._rules.items()

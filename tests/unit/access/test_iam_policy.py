@@ -69,7 +69,8 @@ def test_a_pattern_names_topics_and_none_of_tidelogs_own_tables():
     for made in (acl(TOPIC, "*", Op.ALL), acl(TOPIC, "_", Op.ALL, pattern=PREFIXED)):
         policy = export(made).policies[ALICE]
         assert permits(policy, PUT, "bucket/lake/_x/_delta_log/0.json")
-        for table in ("__access", "__cluster", "__transaction_state", "__consumer_offsets", "__consumer_offsets-1"):
+        offsets = ("__consumer_offsets", "__consumer_offsets-1")
+        for table in ("__access", "__cluster", "__transaction_state", *offsets, "__cuts", "__branches", "__mirror"):
             for action in (GET, PUT, "s3:DeleteObject", "s3:AbortMultipartUpload"):
                 assert not permits(policy, action, f"bucket/lake/{table}/_delta_log/0.json")
     whole = export(acl(TOPIC, "*", Op.ALL), acl(GROUP, "*", Op.READ), acl(TXN, "*", Op.DESCRIBE)).policies[ALICE]

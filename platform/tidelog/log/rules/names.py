@@ -13,6 +13,8 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]*")
 # Legal in Kafka, but taken in a lake's root folder.
 _RESERVED: Final = {
     "__lake.json": "it is the lake's own configuration file",
+    "__mirror": "a mirror keeps its leases and its rounds there",
+    "__branches": "a lake keeps notes of its branches there",
     "_delta_log": "other engines would take the whole lake for one Delta table",
 }
 

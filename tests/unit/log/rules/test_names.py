@@ -30,6 +30,8 @@ def test_names_that_kafka_takes(name: str) -> None:
         ("größe", "contains one or more characters other than"),
         ("٣", "contains one or more characters other than"),
         (None, "Topic name is invalid: a name is a string, not NoneType"),
+        ("__branches", "is taken, because a lake keeps notes of its branches there"),
+        ("__mirror", "is taken, because a mirror keeps its leases and its rounds there"),
         ("__lake.json", "is taken, because it is the lake's own configuration file"),
         ("_delta_log", "is taken, because other engines would take the whole lake for one Delta table"),
     ],
