@@ -120,7 +120,7 @@ class AccessLog:
         return self._decide(partial(decisions.decide_alter_quotas, changes=changes))
 
     def alter_client_metrics(
-        self, name: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+        self, name: str, change: Callable[[Mapping[str, Mapping[str, str]]], Mapping[str, str]]
     ) -> Mapping[str, str]:
         """Change a subscription of clients' metrics, as `decisions.decide_client_metrics`."""
         return self._decide(partial(decisions.decide_client_metrics, name=name, change=change))

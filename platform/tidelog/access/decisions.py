@@ -123,12 +123,12 @@ def limit_rows(state: AccessState, entity: Entity, limits: Mapping[Quota, float]
 
 
 def decide_client_metrics(
-    state: AccessState, name: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+    state: AccessState, name: str, change: Callable[[Mapping[str, Mapping[str, str]]], Mapping[str, str]]
 ) -> RowOutcome[Mapping[str, str]]:
     """Change a subscription of clients' metrics; the response: all of its keys afterwards, none once it is gone.
 
-    `change`: what makes its keys of those before; raises what it raises.
+    `change`: what makes its keys of all subscriptions before; raises what it raises.
     """
-    before = state.client_metrics.get(name, {})
-    after = dict(change(before))
-    return RowOutcome([client_metrics_row(name, after)] if after != before else (), after)
+    after = dict(change(state.client_metrics))
+    changes = after != state.client_metrics.get(name, {})
+    return RowOutcome([client_metrics_row(name, after)] if changes else (), after)

@@ -250,13 +250,18 @@ class AclFilter:
     operation: AclOperation = AclOperation.ANY
     permission: AclPermission = AclPermission.ANY
 
+    def __post_init__(self) -> None:
+        """Spell the host as ACLs have it: once, and not for each ACL."""
+        if self.host is not None:
+            object.__setattr__(self, "host", seen_host(self.host))
+
     def matches(self, acl: Acl) -> bool:
         """Whether an ACL is meant."""
         return (
             self.resource in (AclResource.ANY, acl.resource)
             and self._names(acl)
             and self.principal in (None, acl.principal)
-            and (self.host is None or seen_host(self.host) == acl.host)
+            and self.host in (None, acl.host)
             and self.operation in (AclOperation.ANY, acl.operation)
             and self.permission in (AclPermission.ANY, acl.permission)
         )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tidelog.log.base.errors import InvalidConfigError
-from tidelog.log.base.typed_values import NameList, listed
-from tidelog.log.config.overrides import KeyDescription
+from tidelog.log.base.typed_values import NameList, Texts, listed
+from tidelog.log.config.overrides import KeyDescription, Settings
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.lake import Lake
 
@@ -51,21 +51,29 @@ def alter_config(lake: Lake, topic: str | None, changes: Iterable[KeyChange], *,
     Raises `UnknownTopicError`, `InvalidConfigError` and `LakeFollowsError`.
     """
     config = _config(lake, topic)
-    _alter(lake, topic, {change.name: _changed(config, change) for change in changes}, validate_only=validate_only)
+    _alter(lake, topic, changed_values(config, changes), validate_only=validate_only)
+
+
+def changed_values(config: Settings, changes: Iterable[KeyChange]) -> dict[str, str | None]:
+    """The values of keys after changes, None to reset one; what they are is judged where they are set.
+
+    Raises `InvalidConfigError` for an APPEND or SUBTRACT of a key that is no list.
+    """
+    return {change.name: _changed(config, change) for change in changes}
 
 
 def _config(lake: Lake, topic: str | None) -> TopicConfig | LakeConfig:
     return lake.config() if topic is None else lake.topic_config(topic)
 
 
-def _changed(config: TopicConfig | LakeConfig, change: KeyChange) -> str | None:
+def _changed(config: Settings, change: KeyChange) -> str | None:
     """The key's value after a change, None to reset it."""
     if change.operation is KeyOperation.DELETE:
         return None
     key = config.KEYS.get(change.name)
     if change.operation is KeyOperation.SET or key is None:  # setting an unknown or refused key says so
         return change.value
-    if not isinstance(key.kind, NameList):
+    if not isinstance(key.kind, NameList | Texts):
         raise InvalidConfigError(f"Can't {change.operation.name} value for key {change.name}: it is no list. SET it.")
     now = key.kind.text(config.get(change.name, key.default))
     words = listed(now)

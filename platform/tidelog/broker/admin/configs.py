@@ -23,7 +23,14 @@ from tidelog.groups.rules.configuring import configure
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
 from tidelog.log.config.overrides import KeyDescription
-from tidelog.operations.configs import KeyChange, KeyOperation, alter_config, describe_config, replace_config
+from tidelog.operations.configs import (
+    KeyChange,
+    KeyOperation,
+    alter_config,
+    changed_values,
+    describe_config,
+    replace_config,
+)
 
 # Kafka's numbers. Source: `ConfigResource.Type`, `AlterConfigOp.OpType`.
 TOPIC: Final = 2
@@ -150,7 +157,7 @@ class ConfigHandlers:
         def alter(resource: Any) -> None:
             changes = [_change(one.name, one.config_operation, one.value) for one in resource.configs]
             if resource.resource_type == GROUP:
-                self._configure(resource, _of_plain_keys(changes), call.body.validate_only)
+                self._configure(resource, changed_values(GroupConfig(), changes), call.body.validate_only)
                 return
             if resource.resource_type == CLIENT_METRICS:
                 self._client_metrics.alter(resource.resource_name, changes, validate_only=call.body.validate_only)
@@ -249,16 +256,6 @@ def _change(name: str, number: int, value: str | None) -> KeyChange:
     if value is None and operation is not KeyOperation.DELETE:
         raise InvalidRequestError(f"Null value not supported for : {name}")
     return KeyChange(name, operation, value or "")
-
-
-def _of_plain_keys(changes: Sequence[KeyChange]) -> dict[str, str | None]:
-    """Changes of keys that are no lists. Raises `InvalidConfigError`."""
-    for change in changes:
-        if change.operation not in (KeyOperation.SET, KeyOperation.DELETE):
-            raise InvalidConfigError(
-                f"Can't {change.operation.name} value for key {change.name}: it is no list. SET it."
-            )
-    return {change.name: None if change.operation is KeyOperation.DELETE else change.value for change in changes}
 
 
 def _require_group(kind: int, name: str) -> None:

@@ -4,6 +4,8 @@ from tidelog.broker.base.calls import Peer
 
 # The name and version of software whose client has not given them. Source: `ClientInformation.UNKNOWN_NAME_OR_VERSION`.
 UNKNOWN = ("unknown", "unknown")
+# What is kept of each, in characters: a client says it before it has logged in.
+LONGEST = 255
 
 
 class ClientSoftware:
@@ -14,7 +16,7 @@ class ClientSoftware:
 
     def heard(self, peer: Peer, name: str, version: str) -> None:
         """A client has said what it runs."""
-        self._told[peer.host, peer.port] = (name, version)
+        self._told[peer.host, peer.port] = (name[:LONGEST], version[:LONGEST])
 
     def forget(self, peer: Peer) -> None:
         """A connection has ended."""

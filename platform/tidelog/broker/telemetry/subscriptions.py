@@ -35,14 +35,7 @@ _LONGEST_METRIC: Final = 255
 _MOST_PATTERNS: Final = 100
 
 
-class _Listed(Texts):
-    """Texts that are written as they were given."""
-
-    def text(self, value: Iterable[str]) -> str:
-        return ",".join(value)
-
-
-class _Metrics(_Listed):
+class _Metrics(Texts):
     def parse(self, value: Any) -> tuple[str, ...]:
         names = super().parse(value)
         if len(names) > _MOST_METRICS or any(len(name) > _LONGEST_METRIC for name in names):
@@ -50,7 +43,7 @@ class _Metrics(_Listed):
         return names
 
 
-class _Match(_Listed):
+class _Match(Texts):
     def parse(self, value: Any) -> tuple[str, ...]:
         patterns = super().parse(value)
         if len(patterns) > _MOST_PATTERNS:

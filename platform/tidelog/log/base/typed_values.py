@@ -336,6 +336,10 @@ class Texts:
         """Take a text with all of them."""
         return tuple(listed(str(value)))
 
+    def text(self, value: Iterable[str]) -> str:
+        """Write them, as they were given."""
+        return ",".join(value)
+
 
 def listed(text: str, separator: str = ",") -> list[str]:
     """The parts of a text between separators, without the spaces around them and without those that are empty."""
