@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tidelog.groups.model import AnyGroup, CommittedOffset, ConsumerGroup, Decision, Group, GroupView, TopicPartition
+from tidelog.groups.model import AnyGroup, CommittedOffset, Decision, EpochGroup, GroupView, TopicPartition
 from tidelog.groups.rules import departures, rounds
 
 # Of each partition the topic's id and the log end offset.
@@ -26,7 +26,6 @@ def _without_members(group: AnyGroup | None, now_ms: int) -> AnyGroup | None:
     """The group once all have left; None where nothing changes."""
     if group is None or not group.members:
         return None
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, EpochGroup):
         return departures.without(group, group.members, now_ms)
-    assert isinstance(group, Group)
     return rounds.complete(rounds.begin(rounds.without(group, group.members)), now_ms)
