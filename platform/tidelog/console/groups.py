@@ -26,7 +26,8 @@ from tidelog.operations.rights import Right
 _CHARACTERS = 500
 # What the page offers, by Kafka's operations: a reset of offsets is a commit.
 _CHANGES = {"read": Right.COMMIT_OFFSETS, "delete": Right.DELETE_GROUP}
-_TARGETS: Final = tuple(one for one in get_args(ResetTo) if one != "file")
+# A file and a cut give offsets of their own, which no field of a request holds.
+_TARGETS: Final = tuple(one for one in get_args(ResetTo) if one not in ("file", "cut"))
 _VALUED: Final = ("offset", "shift", "time")
 
 

@@ -81,6 +81,8 @@ def test_a_reset_is_shown_before_it_is_done(running, body, offsets):
         {},
         {"to": "nowhere"},
         {"to": "file"},
+        {"to": "cut"},
+        {"to": "cut", "dry_run": False},
         {"to": "offset"},
         {"to": "offset", "value": -1},
         {"to": "offset", "value": True},

@@ -85,7 +85,7 @@ class ResetTarget:
         str | None, typer.Option(metavar="NAME", help="To where the group was in a cut ('tidelog cut list').")
     ] = None
 
-    def scenario(self, group: str, now_ms: int, in_cut: "Callable[[str], Scenario] | None" = None) -> "Scenario":
+    def scenario(self, group: str, now_ms: int, in_cut: "Callable[[str], Scenario]") -> "Scenario":
         """The one reset that is asked for; `in_cut` finds a cut. Raises `UsageProblemError`, `typer.BadParameter`."""
         from tidelog.operations.offset_resets import Scenario
 
@@ -100,7 +100,7 @@ class ResetTarget:
             "from_file": lambda path: Scenario(
                 "file", offsets=parse_offsets_file(path.read_text(encoding="utf-8"), group)
             ),
-            "to_cut": in_cut or (lambda _: Scenario("cut")),
+            "to_cut": in_cut,
         }
         options = {name: "--" + name.replace("_", "-") for name in makers}
         given = {name: value for name in makers if (value := getattr(self, name)) is not None and value is not False}
