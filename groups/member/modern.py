@@ -33,6 +33,7 @@ from tidelog.groups.member.membership import (
 )
 from tidelog.groups.member.polling import PollLimit
 from tidelog.groups.model import AnyGroup, Assignment, ConsumerGroup, Decision, GroupPhase, GroupView, TopicPartition
+from tidelog.groups.rules.members import check_member
 from tidelog.groups.rules.modern.heartbeat import GOES_AWAY, JOINS, LEAVES, Heartbeat, HeartbeatAnswer, heartbeat
 from tidelog.groups.rules.modern.topics import AssignableTopic, MissingTopicsError
 from tidelog.log.base.clock import Clock, Ids
@@ -246,7 +247,9 @@ class ModernMembership:
 
     def _see(self, group: AnyGroup | None) -> None:
         """While the application gives up: only whether it still is a member."""
-        if not isinstance(group, ConsumerGroup) or self._id not in group.members:
+        if group is not None:
+            check_member(group, self._id, self.config.instance_id)
+        if not isinstance(group, ConsumerGroup):
             raise UnknownMemberError(f"Group {self.config.group_id!r} has removed this consumer.")
         self._watch(group)
 
@@ -362,8 +365,13 @@ class ModernMembership:
             request = Heartbeat(
                 group_id=self.config.group_id, member_id=self._id, epoch=epoch, instance_id=self.config.instance_id
             )
-            with suppress(UnknownMemberError, GroupNotFoundError):  # evicted already: as good as left
+            try:
                 self._log.decide(self.config.group_id, _rule(request, {}, self._clock.now_ms()))
+            except (UnknownMemberError, GroupNotFoundError):  # evicted already: as good as left
+                pass
+            except FencedInstanceError as e:
+                if stage is not _Stage.IDLE:  # it is not to come back
+                    self._end(e)
             if epoch == LEAVES:
                 self._forget()
 

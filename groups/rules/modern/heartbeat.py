@@ -7,6 +7,7 @@ Source: `GroupMetadataManager.consumerGroupHeartbeat` and its neighbours (kafka 
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import mmh3
@@ -25,7 +26,7 @@ from tidelog.groups.model import (
     GroupView,
 )
 from tidelog.groups.rules.departures import without
-from tidelog.groups.rules.members import check_group_id, group_of_other_type
+from tidelog.groups.rules.members import check_group_id, check_member, group_of_other_type
 from tidelog.groups.rules.migration import Migration
 from tidelog.groups.rules.modern.reconciliation import Owned, owns_else, reconcile
 from tidelog.groups.rules.modern.topics import AssignableTopic, MissingTopicsError, Topics
@@ -148,6 +149,7 @@ def _group(view: GroupView, request: Heartbeat, topics: Topics, migration: Migra
     if isinstance(group, ConsumerGroup):
         return group
     if request.epoch != JOINS:
+        _check_not_replaced(group, request)
         raise group_not_found(request.group_id)
     if group is None:
         return ConsumerGroup(request.group_id)
@@ -156,6 +158,16 @@ def _group(view: GroupView, request: Heartbeat, topics: Topics, migration: Migra
             raise group_of_other_type(group)
         return turned(group, topics)
     return ConsumerGroup(request.group_id, group.generation, group.generation)
+
+
+def _check_not_replaced(group: AnyGroup | None, request: Heartbeat) -> None:
+    """Refuse a static member whose id another one has by now, also in a group that has turned back meanwhile.
+
+    Told only that the group is no more, it would join again, and take its place back. Raises `FencedInstanceError`.
+    """
+    if group is not None:
+        with suppress(UnknownMemberError):
+            check_member(group, request.member_id, request.instance_id)
 
 
 def member_of(group: ConsumerGroup, request: Heartbeat) -> ConsumerMember:
@@ -255,6 +267,7 @@ def _is_resubscribed(before: ConsumerMember, now: ConsumerMember) -> bool:
 def _leave(view: GroupView, request: Heartbeat, now_ms: int, migration: Migration) -> Decision[HeartbeatAnswer]:
     group = view.group
     if not isinstance(group, ConsumerGroup):
+        _check_not_replaced(group, request)
         raise group_not_found(request.group_id) if group is None else group_of_other_type(group)
     member = group.members.get(request.member_id)
     if request.instance_id is not None:

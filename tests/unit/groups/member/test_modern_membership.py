@@ -1,10 +1,12 @@
 """Native members of the consumer protocol, on a clock that the test turns: alone, and with classic ones."""
 
+from dataclasses import replace
+
 import pytest
 from support.group_members import GROUP, FakeGroup, FakeMember
 
 from tidelog.groups.member.events import ModernConfig
-from tidelog.groups.model import CommittedOffset, ConsumerGroup, Group
+from tidelog.groups.model import CommittedOffset, ConsumerGroup, Group, GroupView
 from tidelog.groups.rules.configuring import configure
 from tidelog.groups.rules.members import leave
 from tidelog.groups.rules.offsets import decide_commit
@@ -160,6 +162,57 @@ def test_of_two_with_one_static_id_the_later_one_is_refused_for_good() -> None:
     assert isinstance(b.membership.fenced, FencedInstanceError)
     with pytest.raises(FencedInstanceError):
         b.membership.identity()
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_one_that_was_replaced_does_not_take_its_place_back(gives_up: bool) -> None:
+    """Its group has turned back by then, as it was the last one of its protocol, so that it could join anew."""
+    group = FakeGroup()
+    a = group.join_modern("a", instance_id="i")
+    group.run(3)
+    a.answers = not gives_up
+    old = group.join("old")
+    if gives_up:
+        group.run_until(lambda: any(event.startswith("revoke") for event in a.events()), 10)
+    a.frozen = not gives_up
+    later = group.join("later", instance_id="i")
+    group.run_until(lambda: isinstance(group.log.group(GROUP), Group) and together(old, later) == ALL, 20)
+    a.frozen = False
+    group.run(20)
+    assert isinstance(a.membership.fenced, FencedInstanceError)
+    assert together(old, later) == ALL
+    assert a.owned == []
+
+
+def test_one_that_was_replaced_may_leave() -> None:
+    group = FakeGroup()
+    a, b = group.join_modern("a", instance_id="i"), group.join_modern("b")
+    group.run(3)
+    a.frozen = True
+    later = group.join("later", instance_id="i")
+    group.run_until(lambda: later.owned != [] and together(b, later) == ALL, 20)
+    a.membership.leave()
+    assert a.membership.member_id == ""
+
+
+def test_one_that_was_replaced_while_it_did_not_poll_stays_out() -> None:
+    """It was replaced after it looked last, so that it learns of it as it leaves."""
+    group = FakeGroup()
+    a = group.join_modern("a", instance_id="i", max_poll_interval_ms=10_000)
+    group.run(3)
+    a.polls, late_s, state = False, group.clock.seconds + 9.9, group.state
+    assert isinstance(state, ConsumerGroup)
+    (member,) = state.members.values()
+    later = replace(state, members={"later": replace(member, member_id="later")})
+
+    def replaced() -> None:
+        if group.clock.seconds > late_s:
+            group.log.views[GROUP] = GroupView(later)
+
+    group.log.before = replaced
+    group.run(20)
+    assert isinstance(a.membership.fenced, FencedInstanceError)
+    assert (a.owned, list(group.state.members)) == ([], ["later"])
 
 
 def test_another_subscription_and_topics_that_grow() -> None:

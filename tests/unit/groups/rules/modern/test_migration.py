@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.heartbeating import JOINS, LEAVES, Heard, topics
+from support.heartbeating import AWAY, JOINS, LEAVES, Heard, topics
 
 from tidelog.groups.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from tidelog.groups.model import ConsumerGroup, Group, GroupPhase, GroupView, Member
@@ -210,3 +210,18 @@ def test_who_joins_among_members_of_the_new_protocol() -> None:
     group.beat("a3", LEAVES)
     with pytest.raises(ClassicGroupError):
         joined(group, member("a"), False)
+
+
+@pytest.mark.parametrize("epoch", [1, LEAVES, AWAY])
+def test_one_that_was_replaced_is_fenced_also_in_a_group_that_has_turned_back(epoch: int) -> None:
+    group = Heard(topics(t=4))
+    group.beat("a", JOINS, instance_id="i")
+    joined(group, member("a2", instance_id="j"), False)
+    joined(group, member("b", instance_id="i"), False)  # it takes the place of a, which was the last of its protocol
+    assert isinstance(group.view.group, Group)
+    with pytest.raises(FencedInstanceError):
+        group.beat("a", epoch, instance_id="i")
+    with pytest.raises(GroupNotFoundError):
+        group.beat("a", epoch, instance_id="none")
+    with pytest.raises(GroupNotFoundError):
+        group.beat("a", epoch)
