@@ -42,6 +42,8 @@ def must_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
     missing = group.target(member.member_id) - member.assigned
     if member.assigned - group.target(member.member_id):
         return True
+    if not missing:  # of a settled group each member is asked: what all others hold is not to be added up for that
+        return False
     held = frozenset().union(*(other.held for other in group.members.values() if other is not member))
     return bool(missing - held)
 

@@ -149,7 +149,8 @@ class CoordinatedGroup:
 
     def seen(self, state: AnyGroup | None, now_s: float) -> Answers:
         """The group is this now, as its log says. Groups come in the order of the log."""
-        self.state = state = Group(self.state.group_id) if state is None else state
+        before, self.state = self.state, Group(self.state.group_id) if state is None else state
+        state = self.state
         if self._round != (state.phase, state.generation):
             self._round, self._round_s = (state.phase, state.generation), now_s
         self._deadlines = {name: at for name, at in self._deadlines.items() if name in state.members}
@@ -157,7 +158,8 @@ class CoordinatedGroup:
         self.matched_until_s = {name: at for name, at in self.matched_until_s.items() if name in state.members}
         self.native.intersection_update(state.members)
         self.unsorted = set(state.members).difference(self._deadlines, self.native)
-        self._revocations = self._revoking(now_s)
+        if state is not before:  # it is looked at a few times a second, and has many members
+            self._revocations = self._revoking(now_s)
         return [*self._joins_over(now_s), *self._syncs_over(now_s)]
 
     def _revoking(self, now_s: float) -> dict[str, tuple[int, float]]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tidelog.broker.base.settings import GroupSettings
+from tidelog.broker.groups import coordinated_group
 from tidelog.broker.groups.coordinated_group import (
     AGAIN_S,
     Admit,
@@ -273,6 +274,16 @@ def test_a_group_is_full_with_those_that_wait() -> None:
     assert not one.is_full()
     one.holds(joining("b"), 0.0)
     assert one.is_full()
+
+
+def test_a_group_that_has_not_changed_is_not_gone_through_again(monkeypatch) -> None:
+    one, state, asked = coordinated(), group(GroupPhase.STABLE, member("a"), member("b")), []
+    monkeypatch.setattr(coordinated_group, "is_to_give_up", lambda _, member: asked.append(member.member_id))
+    for _ in range(3):
+        one.seen(state, 0.0)
+    assert asked == ["a", "b"]
+    one.seen(replace(state, generation=2), 0.0)
+    assert asked == ["a", "b"] * 2
 
 
 def test_all_that_wait_hear_of_the_end() -> None:

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from support.heartbeating import AWAY, JOINS, LEAVES, Heard, topics
 
 from tidelog.groups.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
-from tidelog.groups.model import ConsumerGroup, Group, GroupPhase, GroupView, Member
+from tidelog.groups.model import ConsumerGroup, ConsumerMember, Group, GroupPhase, GroupView, Member
 from tidelog.groups.rules.members import join, leave, sync
 from tidelog.groups.rules.migration import Migration, must_rejoin, seen_by
 from tidelog.groups.rules.modern.joining import ClassicGroupError, join_among_modern
@@ -89,6 +90,19 @@ def test_a_cooperative_member_gives_up_before_others_get() -> None:
     kept = tuple((one.topic, one.partition) for one in a.assigned)
     assert joined(group, member("a", kept)).generation == epoch
     assert len(group.beat("c", epoch).assigned or ()) == 2
+
+
+def test_members_that_have_all_that_they_are_to_have_are_not_compared_with_others() -> None:
+    """Each member of a large group is asked a few times a second."""
+    group = heard(stable({"a": FOUR[:2], "b": FOUR[2:]}))
+    epoch = group.beat("c", JOINS).epoch
+    for _ in range(3):
+        for name in "ab":
+            joined(group, member(name, tuple((one.topic, one.partition) for one in group.group.members[name].assigned)))
+        group.beat("c", epoch)
+    assert group.group.phase is GroupPhase.STABLE
+    with patch.object(ConsumerMember, "held", property(lambda _: pytest.fail("it was added up"))):
+        assert not any(must_rejoin(group.group, group.group.members[name]) for name in "ab")
 
 
 @pytest.mark.parametrize("migration", [Migration.DISABLED, Migration.DOWNGRADE])
