@@ -57,13 +57,11 @@ def configure(topology: StreamsTopology, topics: Topics) -> Configured:
         return Configured(problem=(Status.MISSING_SOURCE_TOPICS, f"Source topics {_listed(gone)} are missing."))
     try:
         counts = _partition_counts(topology, topics)
-        missing = _missing(topology, topics, counts)
+        tasks = {part.name: max((counts[name] for name in part.inputs), default=0) for part in topology.subtopologies}
+        missing = _missing(topology, topics, counts, tasks)
     except _WrongTopicsError as e:
         return Configured(problem=(Status.INCORRECTLY_PARTITIONED_TOPICS, str(e)))
-    workloads = {
-        part.name: Workload(max((counts[name] for name in part.inputs), default=0), bool(part.changelogs))
-        for part in topology.subtopologies
-    }
+    workloads = {part.name: Workload(tasks[part.name], bool(part.changelogs)) for part in topology.subtopologies}
     if sum(one.tasks for one in workloads.values()) > MOST_TASKS:
         raise InvalidTopologyError(f"The topology has more than {MOST_TASKS} tasks. Give its topics fewer partitions.")
     names = [topic.name for topic in missing]
@@ -72,7 +70,7 @@ def configure(topology: StreamsTopology, topics: Topics) -> Configured:
 
 
 def _partition_counts(topology: StreamsTopology, topics: Topics) -> dict[str, int]:
-    """{topic: how many partitions it has, or is to have} of all that the topology requires."""
+    """{topic: how many partitions it has, or is to have} of all that parts of the topology read."""
     counts = {name: facts.partitions for name, facts in topics.items() if facts is not None}
     flexible: set[str] = set()
     for part in topology.subtopologies:
@@ -87,33 +85,34 @@ def _partition_counts(topology: StreamsTopology, topics: Topics) -> dict[str, in
     for part in topology.subtopologies:
         for names in part.copartitioned:
             _copartition(names, counts, flexible)
-    for part in topology.subtopologies:
-        for topic in part.changelogs:
-            counts.setdefault(topic.name, max((counts[name] for name in part.inputs), default=0))
     return counts
 
 
 def _decide_flexible(parts: Iterable[Subtopology], counts: dict[str, int], flexible: Iterable[str]) -> None:
     """A topic that parts write has as many partitions as the largest that they read."""
-    writers: dict[str, list[Subtopology]] = {}
-    for part in parts:
-        for sink in part.repartition_sinks:
-            writers.setdefault(sink, []).append(part)
-    open_ones = set(flexible)
+    inputs = {part.name: part.inputs for part in parts if part.inputs}
+    sinks = {part.name: part.repartition_sinks for part in parts}
+    writers, readers = _by_topic({name: sinks[name] for name in inputs}), _by_topic(inputs)
+    needs = {name: {topic for topic in topics if topic not in counts} for name, topics in inputs.items()}
+    open_ones, fresh = set(flexible), [name for name in inputs if not needs[name]]
+    largest: dict[str, int] = {}  # by part, once all that it reads is known
     while open_ones:
+        largest |= {name: max(counts[topic] for topic in inputs[name]) for name in fresh}
         decided = {
-            name: max(counts[one] for writer in writers[name] for one in writer.inputs)
-            for name in sorted(open_ones)
-            if writers.get(name) and all(one in counts for writer in writers[name] for one in writer.inputs)
-            if any(writer.inputs for writer in writers[name])
+            topic: max(largest[name] for name in writers[topic])
+            for topic in open_ones.intersection(topic for name in fresh for topic in sinks[name])
+            if all(name in largest for name in writers[topic])
         }
         if not decided:  # of topics that feed each other, those that are known decide
+            known = {
+                name: max(counts[topic] for topic in topics if topic in counts)
+                for name, topics in inputs.items()
+                if any(topic in counts for topic in topics)
+            }
             decided = {
-                name: max(known)
-                for name in sorted(open_ones)
-                if (
-                    known := [counts[one] for writer in writers.get(name, ()) for one in writer.inputs if one in counts]
-                )
+                topic: max(known[name] for name in writers[topic] if name in known)
+                for topic in open_ones
+                if any(name in known for name in writers.get(topic, ()))
             }
         if not decided:
             raise InvalidTopologyError(
@@ -122,6 +121,19 @@ def _decide_flexible(parts: Iterable[Subtopology], counts: dict[str, int], flexi
             )
         counts |= decided
         open_ones -= decided.keys()
+        readers_of_these = {name for topic in decided for name in readers.get(topic, ())}
+        for name in readers_of_these:
+            needs[name] -= decided.keys()
+        fresh = [name for name in readers_of_these if not needs[name]]
+
+
+def _by_topic(of_parts: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """{topic: names of parts} of the topics of parts."""
+    by_topic: dict[str, list[str]] = {}
+    for name, topics in of_parts.items():
+        for topic in topics:
+            by_topic.setdefault(topic, []).append(name)
+    return by_topic
 
 
 def _copartition(names: Iterable[str], counts: dict[str, int], flexible: set[str]) -> None:
@@ -135,11 +147,18 @@ def _copartition(names: Iterable[str], counts: dict[str, int], flexible: set[str
     counts |= dict.fromkeys(follow, count)
 
 
-def _missing(topology: StreamsTopology, topics: Topics, counts: Mapping[str, int]) -> tuple[InnerTopic, ...]:
+def _missing(
+    topology: StreamsTopology, topics: Topics, counts: Mapping[str, int], tasks: Mapping[str, int]
+) -> tuple[InnerTopic, ...]:
+    """The inner topics that are to be made. A changelog has as many partitions as its part has tasks."""
+    of_changelogs: dict[InnerTopic, int] = {}
+    for part in topology.subtopologies:
+        for topic in part.changelogs:
+            of_changelogs.setdefault(topic, tasks[part.name])
     missing: list[InnerTopic] = []
     for name, topic in sorted(topology.inner.items()):
         facts = topics[name]
-        wanted = topic.partitions or _wanted(topology, topic, counts)
+        wanted = topic.partitions or (of_changelogs[topic] if topic in of_changelogs else counts[name])
         if facts is None:
             missing.append(replace(topic, partitions=wanted))
         elif facts.partitions != wanted:
@@ -147,14 +166,6 @@ def _missing(topology: StreamsTopology, topics: Topics, counts: Mapping[str, int
                 f"Existing topic {name} has different number of partitions: expected {wanted}, found {facts.partitions}"
             )
     return tuple(missing)
-
-
-def _wanted(topology: StreamsTopology, topic: InnerTopic, counts: Mapping[str, int]) -> int:
-    """How many partitions an inner topic is to have: a changelog as many as there are tasks."""
-    for part in topology.subtopologies:
-        if topic in part.changelogs:
-            return max((counts[name] for name in part.inputs), default=0)
-    return counts[topic.name]
 
 
 def _listed(names: Iterable[str]) -> str:
