@@ -80,9 +80,9 @@ def rewind_topics(
     """Take what topics got after a cut out of them: all, or the records that `where` means.
 
     `groups`: positions after the cut go back to it, of groups without members. `branch`: what compaction has dropped
-    since comes back from there. Nothing is changed without `execute`.
-    Raises `UnknownTopicError`, `CutLostError`, `PolicyViolationError` for the registry's topic, and where keys were
-    erased since that would come back; and as `rewind_topic`.
+    since comes back from there, a branch that was made at this cut. Nothing is changed without `execute`.
+    Raises `UnknownTopicError`, `CutLostError`, `PolicyViolationError` for the registry's topic, for another branch, and
+    where keys were erased since that would come back; and as `rewind_topic`.
     """
     states = {topic: lake.topic(topic).state() for topic in topics}
     firsts = {topic: ends_of(cut, topic, state.topic_id) for topic, state in states.items()}
@@ -177,6 +177,7 @@ def _restorable(
             "A condition says which records leave, and a branch brings back all that compaction dropped: give one of"
             " them."
         )
+    _require_branch_of(lake, branch, cut)
     topics = []
     for topic, state in states.items():
         theirs = branch.peek(topic)
@@ -184,6 +185,17 @@ def _restorable(
             _require_nothing_erased(lake, cut, topic, state)
             topics.append(topic)
     return topics
+
+
+def _require_branch_of(lake: Lake, branch: Lake, cut: Cut) -> None:
+    """Refuse any lake but a branch made at the cut: an earlier one has keys that were erased before the cut."""
+    facts = branch.branch_facts()
+    if facts is None or not facts.is_whole or (facts.of, facts.cut, facts.time_ms) != (lake.uri, cut.name, cut.time_ms):
+        raise PolicyViolationError(
+            f"The lake {branch.uri} is no whole branch of {lake.uri} made at the cut {cut.name!r}, and nothing comes"
+            " back from another one: it may have keys that were erased here, or records of another lake. Make one"
+            f" ('tidelog lake branch {lake.uri} ADDRESS --at {cut.name}')."
+        )
 
 
 def _require_nothing_erased(lake: Lake, cut: Cut, topic: str, state: TopicState) -> None:

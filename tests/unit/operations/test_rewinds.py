@@ -1,5 +1,7 @@
 """Rewinds to a cut: which records leave, that offsets and sequences stay, which groups go back, what is named."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -332,6 +334,38 @@ def test_what_was_erased_since_the_cut_does_not_come_back() -> None:
     assert [text for _, text in seen(storage, clock)] == ["c0", "a1", "z1"]
     with pytest.raises(PolicyViolationError, match="give one of"):
         rewind_topics(lake, cut, ["t"], branch=branch, where=parse_where("key = 'a'"))
+
+
+def branch_of(lake: Lake, name: str, cut: str = "") -> Lake:
+    """A branch beside a lake."""
+    with Lake(
+        f"{lake.uri}-{name}", None, clock=lake.clock, ids=CountingIds(9_000_000), may_change_follower=True
+    ) as made:
+        make_branch(lake, made, cut)
+    return Lake(f"{lake.uri}-{name}", False, clock=lake.clock, ids=CountingIds(9_500_000))
+
+
+def test_only_a_branch_that_was_made_at_the_cut_brings_something_back() -> None:
+    lake, _, _, storage, clock = compacted_since("friday")
+    earlier = branch_of(lake, "earlier", "friday")
+    erase_keys(lake, "t", [b"b"])
+    cut = create_cut(lake, "saturday")
+    clock.pass_s(1)
+    stranger, _, _ = memory_lake()
+    stranger.create_topic("t", 1)
+    later, of_branch = branch_of(lake, "later"), branch_of(earlier, "of-branch")
+    for other in (earlier, later, of_branch, stranger, lake):
+        with pytest.raises(PolicyViolationError, match="made at the cut 'saturday'"):
+            rewind_topics(lake, cut, ["t"], execute=True, branch=other)
+    unfinished = branch_of(lake, "unfinished", "saturday")
+    facts = unfinished.branch_facts()
+    assert facts is not None
+    unfinished.note_branch(replace(facts, discarding=True))
+    with pytest.raises(PolicyViolationError, match="no whole branch"):
+        rewind_topics(lake, cut, ["t"], branch=unfinished)
+    assert [text for _, text in seen(storage, clock)] == ["c0", "a1", "z1"]
+    made = branch_of(lake, "made", "saturday")
+    assert not rewind_topics(lake, cut, ["t"], execute=True, branch=made).failed
 
 
 def test_a_branch_that_went_on_within_a_segment_brings_nothing_back() -> None:
