@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from tidelog.access.access_log import AccessLog
 from tidelog.cuts.cut_log import CutLog
-from tidelog.cuts.model import Cut, CutExistsError, CutLostError, CutTable, Place, cut_exists
+from tidelog.cuts.model import Cut, CutLostError, CutTable, Place, cut_exists
 from tidelog.cuts.rules import (
     TableAt,
     check_name,
@@ -24,7 +24,15 @@ from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog, counted
 from tidelog.groups.store.rows import KIND as GROUPS
 from tidelog.groups.store.rows import GroupsFold
-from tidelog.log.base.errors import ContendedLogError, InvalidTopicError, NotATopicError, ObjectNotFoundError
+from tidelog.log.base.errors import (
+    ContendedLogError,
+    InvalidTopicError,
+    NotATopicError,
+    ObjectNotFoundError,
+    OutcomeUnknownError,
+    StorageError,
+    TidelogError,
+)
 from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Entry, decode_entry
@@ -244,9 +252,12 @@ def _offsets(view: GroupView, decided: _Decided) -> dict[Place, tuple[int, str]]
 def create_cut(lake: Lake, name: str, *, keep: bool = False) -> Cut:
     """Make a cut and give it a name. `keep`: what it needs is held until it is deleted, and so costs space.
 
-    Raises `CutExistsError`, `InvalidCutNameError`, and as `take_cut` does.
+    Raises `CutExistsError`, `InvalidCutNameError`, `LakeFollowsError`, and as `take_cut` does; with `keep` also
+    `CutLostError`, where a log was trimmed meanwhile.
     """
     check_name(name)
+    lake.reload_config()
+    lake.permit(layout.CUTS_TABLE)()  # before anything is applied or held
     log = CutLog(lake)
     if name in log.all():  # before the work; the log decides
         raise cut_exists(name)
@@ -262,7 +273,9 @@ def create_cut(lake: Lake, name: str, *, keep: bool = False) -> Cut:
                 keep_version(lake.storage, folder, _hold_id(cut), table.version, f"cut {name}")
                 _require_there(lake, name, folder, table)
             return log.create(cut)
-        except CutExistsError:
+        except (OutcomeUnknownError, StorageError):
+            raise  # it may be there; else a deletion sweeps the holds
+        except TidelogError:
             _release(lake, cut)
             raise
 
@@ -275,13 +288,14 @@ def delete_cut(lake: Lake, name: str) -> Cut:
     log = CutLog(lake)
     cut = log.delete(name)
     _release(lake, cut)
+    # The entry that has just deleted the cut stands for the store's clock.
+    entries = lake.storage.list_after(f"{layout.CUTS_TABLE}/{layout.LOG_FOLDER}")
+    store_now_ms = max((entry.modified_ms for entry in entries), default=0)
     ids = {_hold_id(other) for other in log.all().values()}
     for folder in _tables(lake):
-        holds = read_holds(lake.storage, folder)
-        newest_ms = max((hold.renewed_ms for hold in holds), default=0)
-        for hold in holds:
+        for hold in read_holds(lake.storage, folder):
             hold_id = hold.path.rpartition("/")[2]
-            if hold_id.startswith(_HOLD) and hold_id not in ids and newest_ms - hold.renewed_ms > _LEFT_MS:
+            if hold_id.startswith(_HOLD) and hold_id not in ids and store_now_ms - hold.renewed_ms > _LEFT_MS:
                 lake.storage.delete(hold.path)
     return cut
 

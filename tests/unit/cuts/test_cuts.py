@@ -8,11 +8,13 @@ from support.transactions import GROUP, SharedLake, copy, dies_before, offsets_t
 
 from tidelog.check.lake import check_lake
 from tidelog.cuts.cut_log import CutLog
-from tidelog.cuts.model import Cut, CutExistsError, UnknownCutError
+from tidelog.cuts.model import Cut, CutExistsError, CutLostError, UnknownCutError
 from tidelog.groups.model import CommittedOffset
-from tidelog.log.base.errors import ContendedLogError, InvalidTopicError
+from tidelog.log.base.errors import ContendedLogError, InvalidTopicError, LakeFollowsError, OutcomeUnknownError
+from tidelog.log.config.lake_file import Follows
 from tidelog.log.delta import layout
-from tidelog.log.upkeep.holds import read_holds
+from tidelog.log.storage import Storage
+from tidelog.log.upkeep.holds import keep_version, read_holds
 from tidelog.operations import cuts
 from tidelog.operations.cuts import create_cut, delete_cut, take_cut
 from tidelog.transactions.ports import GroupIdentity
@@ -202,3 +204,68 @@ def test_holds_that_a_crash_left_are_swept_with_the_next_cut() -> None:
     create_cut(lake, "sunday")
     delete_cut(lake, "sunday")
     assert [hold.path.rpartition("cut-")[2] for hold in read_holds(lake.storage, "a")] == [kept.id]
+
+
+def test_holds_that_a_crash_left_are_swept_where_nothing_else_is_held() -> None:
+    shared = SharedLake()
+    lake = shared.first.lake
+    keep_version(lake.storage, "a", "cut-left", 0, "cut friday")
+    shared.clock.pass_s(2 * 3600)
+    keep_version(lake.storage, "b", "cut-young", 0, "cut sunday")
+    create_cut(lake, "saturday", keep=True)
+    delete_cut(lake, "saturday")
+    assert (read_holds(lake.storage, "a"), len(read_holds(lake.storage, "b"))) == ([], 1)
+
+
+def cut_holds(storage: Storage) -> list[str]:
+    """The objects that hold versions for cuts."""
+    return [h.path for folder in storage.list_folders("") for h in read_holds(storage, folder) if "/cut-" in h.path]
+
+
+def test_a_log_that_is_trimmed_amid_the_making_of_a_kept_cut_leaves_no_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = SharedLake().first.lake
+    monkeypatch.setattr(cuts, "newest_floor", lambda _, folder: 10**6 if folder == "b" else -1)
+    with pytest.raises(CutLostError, match="'b' was trimmed"):
+        create_cut(lake, "friday", keep=True)
+    assert cut_holds(lake.storage) == []
+
+
+def test_a_follower_gets_no_cut_and_nothing_is_applied_for_it() -> None:
+    shared = SharedLake()
+    producer = shared.first.ready()
+    producer.begin()
+    stage(producer, "a", "1")
+    dies_before(shared, "a", producer)
+    shared.process().lake.follow(Follows("memory://source"))
+    before = shared.first.lake.topic("a").state().version
+    for keep in (False, True):
+        with pytest.raises(LakeFollowsError):
+            create_cut(shared.first.lake, "friday", keep=keep)
+    assert shared.process().lake.topic("a").state().version == before
+    assert cut_holds(shared.storage) == []
+
+
+def test_a_lake_that_becomes_a_follower_amid_the_making_of_a_kept_cut_holds_nothing() -> None:
+    shared = SharedLake()
+
+    def follow() -> None:
+        shared.process().lake.follow(Follows("memory://source"))
+        shared.clock.pass_s(20)
+
+    shared.storage.hook = once(follow, "put", "b/_tidelog/holds/cut-")
+    with pytest.raises(LakeFollowsError):
+        create_cut(shared.first.lake, "friday", keep=True)
+    shared.storage.hook = quiet
+    assert cut_holds(shared.storage) == []
+
+
+def test_holds_stay_where_it_is_not_known_whether_the_cut_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = SharedLake()
+
+    def lose_the_answer(*_: object) -> None:
+        raise OutcomeUnknownError("no answer", request_id="")
+
+    monkeypatch.setattr(CutLog, "create", lose_the_answer)
+    with pytest.raises(OutcomeUnknownError):
+        create_cut(shared.first.lake, "friday", keep=True)
+    assert {path.partition("/")[0] for path in cut_holds(shared.storage)} == {"in", "a", "b"}
