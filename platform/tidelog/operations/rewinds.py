@@ -144,6 +144,9 @@ def _run(
     left: Mapping[str, str] | None = None,
     branch: Lake | None = None,
 ) -> Rewind:
+    if execute:
+        lake.reload_config()
+        lake.permit(layout.LAKE_FILE)()  # before anything is applied or written
     restorable = [] if branch is None else _restorable(lake, branch, cut, states, where)
     log = GroupLog(lake)
     settle = TransactionUpkeep(lake, LoggedOffsets(log)).complete_for

@@ -164,13 +164,22 @@ def test_partitions_and_topics_that_came_after_the_cut() -> None:
 
 
 def test_a_follower_is_not_rewound() -> None:
-    lake, _, clock = lake_with(records("a0"))
+    lake, storage, clock = lake_with(records("a0"))
     cut = take_cut(lake)
     lake.topic("t").append(records("b0"))
-    lake.follow(Follows("memory://source"))
-    clock.pass_s(20)
+    open_lake(storage, clock).follow(Follows("memory://source"))
+    written: list[str] = []
+
+    def hook(method: str, path: str, phase: str) -> None:
+        if method in ("put", "put_if_absent", "create"):
+            written.append(path)
+
+    storage.hook = hook
     with pytest.raises(LakeFollowsError):
         rewind_topics(lake, cut, ["t"], execute=True)
+    storage.hook = quiet
+    assert written == []
+    assert rewind_topics(lake, cut, ["t"]).records == 1
 
 
 # --- groups and transactions -------------------------------------------------------------------------------
