@@ -3,7 +3,7 @@
 Offsets stay as holes, as compaction leaves them, and ends don't move: an offset is given once (docs/format.md, 5.4.1).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tidelog.log.config.topics_and_lakes import TopicConfig
@@ -47,16 +47,13 @@ def rewind_topic(
     where: Condition | None = None,
     executor: Executor | None = None,
     dry_run: bool = False,
-    settle: Callable[[str], None] = lambda _: None,
 ) -> TopicRewind:
     """Take the records from these offsets on out of a topic, up to its ends as of now: those that `where` means.
 
-    A partition that `firsts` does not name loses all. Records of a transaction that is committed and not yet applied
-    count: `settle` applies it. Safe to kill anywhere and to run again. `by`: what the topic's history says of it.
+    A partition that `firsts` does not name loses all. Transactions that are committed and not yet applied are the
+    caller's to apply before. Safe to kill anywhere and to run again. `by`: what the topic's history says of it.
     Raises `UnknownTopicError`, `StorageError`, and `ContendedLogError` when others rewrote the same segments each time.
     """
-    if not dry_run:
-        settle(topic)
     run_id = lake.ids.new()
     with (NullHolder if dry_run else Holder)(lake.storage, lake.clock, lake.ids, f"rewind {run_id}") as holder:
         holder.hold(topic, lambda: lake.log(topic).door.refresh().version)

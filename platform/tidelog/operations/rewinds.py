@@ -41,7 +41,7 @@ class Rewind:
     """What a rewind did, or would do.
 
     `restored`: what came back from a branch. `crossing`: {transactional id: other topics}, where a part of its
-    transactions after the cut stays, as only some topics are rewound. `compacted`: topics of which compaction has
+    transactions after the cut stays, or may stay, as only some topics are rewound. `compacted`: topics of which compaction has
     dropped older values since the cut, which don't come back. `left`: {topic: why it stays as it is}.
     """
 
@@ -149,13 +149,17 @@ def _run(
         lake.permit(layout.LAKE_FILE)()  # before anything is applied or written
     restorable = [] if branch is None else _restorable(lake, branch, cut, states, where)
     log = GroupLog(lake)
-    settle = TransactionUpkeep(lake, LoggedOffsets(log)).complete_for
     by = f"cut {cut.name}"
+    if execute:
+        settle = TransactionUpkeep(lake, LoggedOffsets(log)).complete_for
+        for topic in states:
+            settle(topic)
+        states = {topic: lake.topic(topic).state() for topic in states}
+    # All that may refuse comes before the first record leaves.
+    crossing = _crossing(lake, cut, states)
     compacted = tuple(topic for topic, state in states.items() if _is_compacted(state, firsts[topic]))
     rewound = tuple(
-        rewind_topic(
-            lake, topic, firsts[topic], by=by, where=where, executor=executor, dry_run=not execute, settle=settle
-        )
+        rewind_topic(lake, topic, firsts[topic], by=by, where=where, executor=executor, dry_run=not execute)
         for topic in states
     )
     restored: list[Restored] = []
@@ -166,7 +170,6 @@ def _run(
     positions = plan_positions(cut, log.views(), states) if groups else []
     if execute:
         positions = [_moved(log, moved) for moved in positions]
-    crossing = _crossing(lake, cut, states)
     left_dropped = tuple(topic for topic in compacted if topic not in restorable)
     return Rewind(cut, execute, rewound, tuple(positions), tuple(restored), crossing, left_dropped, left or {})
 
@@ -266,7 +269,10 @@ def _moved(log: GroupLog, moved: MovedPosition) -> MovedPosition:
 
 
 def _crossing(lake: Lake, cut: Cut, states: Mapping[str, TopicState]) -> dict[str, tuple[str, ...]]:
-    """{transactional id: other topics} of the transactions after the cut that wrote to these topics and to others."""
+    """{transactional id: other topics} of the transactions after the cut that wrote to these topics and to others.
+
+    A topic that can't be opened may have a part of each.
+    """
     others = [topic for topic in lake.topics() if topic not in states]
     if not others:
         return {}
@@ -276,11 +282,16 @@ def _crossing(lake: Lake, cut: Cut, states: Mapping[str, TopicState]) -> dict[st
     if not wanted:
         return {}
     for topic in others:
-        state = lake.peek(topic)
-        if state is not None:
-            for name, number in _applied_since(lake, cut, topic, state):
-                if (name, number) in wanted or (name, None) in wanted or (number is None and _named(name, wanted)):
-                    crossing.setdefault(name, set()).add(topic)
+        try:
+            state = lake.peek(topic)
+            theirs = set() if state is None else _applied_since(lake, cut, topic, state)
+        except TidelogError as e:
+            if e.retriable:
+                raise
+            theirs = {(name, None) for name, _ in wanted}
+        for name, number in theirs:
+            if (name, number) in wanted or (name, None) in wanted or (number is None and _named(name, wanted)):
+                crossing.setdefault(name, set()).add(topic)
     return {name: tuple(sorted(topics)) for name, topics in sorted(crossing.items())}
 
 

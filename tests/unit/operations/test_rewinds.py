@@ -15,8 +15,14 @@ from tidelog.check.lake import Severity, check_lake
 from tidelog.cuts.model import Cut, CutLostError, CutTable
 from tidelog.groups.model import CommittedOffset, Decision, Group, GroupPhase, Member
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.log.base.errors import LakeFollowsError, PolicyViolationError, UnknownTopicError
+from tidelog.log.base.errors import (
+    LakeFollowsError,
+    PolicyViolationError,
+    StorageUnavailableError,
+    UnknownTopicError,
+)
 from tidelog.log.config.lake_file import Follows
+from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.mirror.branch.making import make_branch
 from tidelog.operations.cuts import create_cut, take_cut
@@ -237,15 +243,49 @@ def test_parts_of_transactions_in_other_topics_are_named_and_a_lake_is_rewound_w
     assert shared.seen() == [["before", "next"], ["before", "next"]]
 
 
-def test_a_transaction_that_is_decided_and_not_applied_leaves_too() -> None:
+def test_a_topic_that_cant_be_opened_may_have_a_part_and_hinders_no_rewind() -> None:
+    shared = SharedLake()
+    producer = shared.first.ready("copier")
+    lake = shared.first.lake
+    lake.create_topic("broken", 1)
+    cut = take_cut(lake)
+    copy(producer, "after")
+    lake.topic("broken").append(values("1"))
+    shared.storage.put(f"broken/{layout.entry_path(1)}", b"no entry")
+    for execute in (False, True):
+        done = rewind_topics(shared.process().lake, cut, ["a"], execute=execute)
+        assert (done.crossing, done.records) == ({"copier": ("b", "broken")}, 1)
+    assert shared.seen() == [[], ["after"]]
+
+
+def test_a_store_that_fails_while_other_topics_are_looked_at_leaves_all_as_it_was() -> None:
+    shared = SharedLake()
+    cut = take_cut(shared.first.lake)
+    copy(shared.first.ready("copier"), "after")
+
+    def fail(method: str, path: str, phase: str) -> None:
+        if path.startswith("in/_delta_log"):
+            raise StorageUnavailableError("down")
+
+    lake = shared.process().lake
+    shared.storage.hook = fail
+    with pytest.raises(StorageUnavailableError):
+        rewind_topics(lake, cut, ["a"], execute=True)
+    shared.storage.hook = quiet
+    assert shared.seen() == [["after"], ["after"]]
+
+
+@pytest.mark.parametrize("topic", ["a", "b"])
+def test_a_transaction_that_is_decided_and_not_applied_leaves_too(topic: str) -> None:
     shared = SharedLake()
     producer = shared.first.ready("copier")
     cut = take_cut(shared.first.lake)
     producer.begin()
     stage(producer, "a", "1")
     stage(producer, "b", "1")
-    dies_before(shared, "a", producer)
-    assert rewind_topics(shared.process().lake, cut, ["a"], execute=True).records == 1
+    dies_before(shared, topic, producer)
+    done = rewind_topics(shared.process().lake, cut, ["a"], execute=True)
+    assert (done.records, done.crossing) == (1, {"copier": ("b",)})
     assert shared.seen() == [[], ["1"]]
     assert GROUP not in shared.process().groups.views()
 

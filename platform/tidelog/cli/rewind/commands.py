@@ -126,7 +126,8 @@ def remarks(done: "Rewind") -> list[str]:
     told = [f"{topic} stays as it is: {why}." for topic, why in sorted(done.left.items())]
     for name, topics in done.crossing.items():
         told.append(
-            f"Transactions of '{name}' after the cut wrote to {', '.join(topics)}, too, and their part there stays."
+            f"Transactions of '{name}' after the cut wrote, or may have written, to {', '.join(topics)}, too, and their"
+            " part there stays."
             " 'tidelog lake rewind' takes out all of them."
         )
     told += [
