@@ -1,12 +1,14 @@
 """Rewinds of topics, and of all of a lake, to a cut: what leaves, which groups move, and what does not come back."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from tidelog.cuts.model import Cut
 from tidelog.cuts.rules import ends_of, markers
-from tidelog.groups.model import CommittedOffset, GroupView, TopicPartition
+from tidelog.groups.model import CommittedOffset, GroupView
 from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import ObjectNotFoundError, PolicyViolationError, TidelogError
@@ -14,6 +16,7 @@ from tidelog.log.delta import layout
 from tidelog.log.delta.actions import decode_entry
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
+from tidelog.operations.groups import set_offsets
 from tidelog.retention.predicates.where import Condition
 from tidelog.retention.restoring import Restored, restore_topic
 from tidelog.retention.rewinds import TopicRewind, rewind_topic
@@ -41,8 +44,8 @@ class Rewind:
     """What a rewind did, or would do.
 
     `restored`: what came back from a branch. `crossing`: {transactional id: other topics}, where a part of its
-    transactions after the cut stays, or may stay, as only some topics are rewound. `compacted`: topics of which compaction has
-    dropped older values since the cut, which don't come back. `left`: {topic: why it stays as it is}.
+    transactions after the cut stays, or may stay, as only some topics are rewound. `compacted`: topics of which
+    compaction has dropped older values since the cut, which don't come back. `left`: {topic: why it stays as it is}.
     """
 
     cut: Cut
@@ -79,10 +82,11 @@ def rewind_topics(
 ) -> Rewind:
     """Take what topics got after a cut out of them: all, or the records that `where` means.
 
-    `groups`: positions after the cut go back to it, of groups without members. `branch`: what compaction has dropped
-    since comes back from there, a branch that was made at this cut. Nothing is changed without `execute`.
+    `groups`: positions after the cut go back to it, of groups without members; those that show no life are evicted.
+    `branch`: what compaction has dropped since comes back from there, a branch that was made at this cut. Nothing is
+    changed without `execute`.
     Raises `UnknownTopicError`, `CutLostError`, `PolicyViolationError` for the registry's topic, for another branch, and
-    where keys were erased since that would come back; and as `rewind_topic`.
+    where keys were erased since that would come back; `LakeFollowsError`; and as `rewind_topic`.
     """
     states = {topic: lake.topic(topic).state() for topic in topics}
     firsts = {topic: ends_of(cut, topic, state.topic_id) for topic, state in states.items()}
@@ -169,7 +173,7 @@ def _run(
         )
     positions = plan_positions(cut, log.views(), states) if groups else []
     if execute:
-        positions = [_moved(log, moved) for moved in positions]
+        positions = list(_move(lake, log, positions))
     left_dropped = tuple(topic for topic in compacted if topic not in restorable)
     return Rewind(cut, execute, rewound, tuple(positions), tuple(restored), crossing, left_dropped, left or {})
 
@@ -252,17 +256,18 @@ def plan_positions(cut: Cut, views: Mapping[str, GroupView], states: Mapping[str
     return positions
 
 
-def _moved(log: GroupLog, moved: MovedPosition) -> MovedPosition:
-    if moved.why_not:
-        return moved
-    place: TopicPartition = (moved.topic, moved.partition)
-    try:
-        log.commit_offsets(moved.group, {place: CommittedOffset(moved.after)})
-    except TidelogError as e:
-        if e.retriable:
-            raise
-        return MovedPosition(moved.group, moved.topic, moved.partition, moved.before, moved.after, str(e))
-    return moved
+def _move(lake: Lake, log: GroupLog, positions: Sequence[MovedPosition]) -> Iterator[MovedPosition]:
+    """Move each group's positions, all or none; whether one has members is decided as it is done."""
+    for group, moved in groupby(positions, attrgetter("group")):
+        own = list(moved)
+        refusal = ""
+        try:
+            set_offsets(lake, log, group, {(one.topic, one.partition): CommittedOffset(one.after) for one in own})
+        except TidelogError as e:
+            if e.retriable:
+                raise
+            refusal = str(e)
+        yield from (replace(one, why_not=refusal and (one.why_not or refusal)) for one in own)
 
 
 # --- transactions that other topics have a part of -----------------------------------------------------------

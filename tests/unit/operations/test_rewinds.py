@@ -13,6 +13,7 @@ from support.transactions import GROUP, SharedLake, copy, dies_before, stage
 
 from tidelog.check.lake import Severity, check_lake
 from tidelog.cuts.model import Cut, CutLostError, CutTable
+from tidelog.groups.member.heartbeats import Leases, lease_path
 from tidelog.groups.model import CommittedOffset, Decision, Group, GroupPhase, Member
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import (
@@ -211,18 +212,60 @@ def test_positions_after_the_cut_go_back_to_it() -> None:
     assert found == {"behind": 1, "went on": 2, "new": 3, "new, and within": 3}
 
 
-def test_groups_with_members_stay_and_are_named() -> None:
-    lake, _, _ = lake_with(records("a0"))
+def read_past_a_cut() -> tuple[Lake, FaultyStorage, Cut]:
+    """A lake of which group "g" has read past the cut in two partitions."""
+    lake, storage, _ = lake_with(records("a0"), partitions=2)
     cut = take_cut(lake)
     lake.topic("t").append(records("b0"))
-    GroupLog(lake).commit_offsets("g", {("t", 0): CommittedOffset(2)})
+    lake.topic("t").append(records("b1", partition=1))
+    GroupLog(lake).commit_offsets("g", {("t", 0): CommittedOffset(2), ("t", 1): CommittedOffset(1)})
+    return lake, storage, cut
+
+
+def offsets_of(lake: Lake) -> list[int]:
+    return [GroupLog(lake).offsets("g")["t", p].offset for p in (0, 1)]
+
+
+def test_a_group_goes_back_in_one_entry() -> None:
+    lake, _, cut = read_past_a_cut()
+    [table] = GroupLog(lake).tables()
+    before = table.version
+    rewind_topics(lake, cut, ["t"], groups=True, execute=True)
+    assert (offsets_of(lake), table.version) == ([1, 0], before + 1)
+
+
+def with_a_member(alive: bool) -> tuple[Lake, Cut]:
+    """The same with a member of the group, which goes on with its heartbeats or not."""
+    lake, storage, cut = read_past_a_cut()
     member = Member("m", "client", "host", 45_000, 300_000, ())
     group = Group("g", GroupPhase.STABLE, 1, "consumer", members={"m": member})
     GroupLog(lake).decide("g", lambda _: Decision(response=None, group=group))
+    lease = Leases(storage).of_member("g", "m")
+    lease.renew()
+
+    def beat(method: str, path: str, phase: str) -> None:
+        if (method, phase, path) == ("get", "before", lease_path("g", "m")):
+            lease.renew()
+
+    storage.hook = beat if alive else quiet
+    return lake, cut
+
+
+def test_groups_with_members_stay_and_are_named() -> None:
+    lake, cut = with_a_member(alive=True)
     done = rewind_topics(lake, cut, ["t"], groups=True, execute=True)
     assert done.failed
-    assert [(one.group, "has 1 members" in one.why_not) for one in done.positions] == [("g", True)]
-    assert GroupLog(lake).offsets("g")["t", 0].offset == 2
+    assert [(one.group, "has 1 members" in one.why_not) for one in done.positions] == [("g", True), ("g", True)]
+    assert offsets_of(lake) == [2, 1]
+
+
+def test_groups_whose_members_are_dead_go_back() -> None:
+    lake, cut = with_a_member(alive=False)
+    shown = rewind_topics(lake, cut, ["t"], groups=True)
+    assert ["has 1 members" in one.why_not for one in shown.positions] == [True, True]
+    done = rewind_topics(lake, cut, ["t"], groups=True, execute=True)
+    assert (done.failed, [one.why_not for one in done.positions]) == (False, ["", ""])
+    assert offsets_of(lake) == [1, 0]
 
 
 def test_parts_of_transactions_in_other_topics_are_named_and_a_lake_is_rewound_whole() -> None:
