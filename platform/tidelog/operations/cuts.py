@@ -256,7 +256,6 @@ def create_cut(lake: Lake, name: str, *, keep: bool = False) -> Cut:
     `CutLostError`, where a log was trimmed meanwhile.
     """
     check_name(name)
-    lake.reload_config()
     lake.permit(layout.CUTS_TABLE)()  # before anything is applied or held
     log = CutLog(lake)
     if name in log.all():  # before the work; the log decides

@@ -149,7 +149,6 @@ def _run(
     branch: Lake | None = None,
 ) -> Rewind:
     if execute:
-        lake.reload_config()
         lake.permit(layout.LAKE_FILE)()  # before anything is applied or written
     restorable = [] if branch is None else _restorable(lake, branch, cut, states, where)
     log = GroupLog(lake)

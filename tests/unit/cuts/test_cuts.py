@@ -237,6 +237,7 @@ def test_a_follower_gets_no_cut_and_nothing_is_applied_for_it() -> None:
     stage(producer, "a", "1")
     dies_before(shared, "a", producer)
     shared.process().lake.follow(Follows("memory://source"))
+    shared.clock.pass_s(20)
     before = shared.first.lake.topic("a").state().version
     for keep in (False, True):
         with pytest.raises(LakeFollowsError):

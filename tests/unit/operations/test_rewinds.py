@@ -175,6 +175,7 @@ def test_a_follower_is_not_rewound() -> None:
     cut = take_cut(lake)
     lake.topic("t").append(records("b0"))
     open_lake(storage, clock).follow(Follows("memory://source"))
+    clock.pass_s(20)
     written: list[str] = []
 
     def hook(method: str, path: str, phase: str) -> None:
