@@ -7,10 +7,15 @@ from typing import Any
 from unittest.mock import patch
 
 from sim_running import Planted
+from support.turning_bugs import (
+    never_turns_a_group_back,
+    takes_a_join_for_a_revocation,
+    turns_a_group_without_what_its_members_own,
+)
 
 from tidelog.groups.member import failure_detector
-from tidelog.groups.rules import departures, offsets
-from tidelog.groups.rules.modern import heartbeat, joining, reconciliation, turning
+from tidelog.groups.rules import offsets
+from tidelog.groups.rules.modern import heartbeat, reconciliation
 
 
 @contextmanager
@@ -21,39 +26,9 @@ def takes_commits_of_any_epoch() -> Iterator[None]:
 
 
 @contextmanager
-def turns_a_group_without_what_its_members_own() -> Iterator[None]:
-    """The first member of the consumer protocol takes the others for owners of nothing."""
-    with patch.object(turning, "_assigned", lambda *_: frozenset()):
-        yield
-
-
-@contextmanager
-def never_turns_a_group_back() -> Iterator[None]:
-    """A group whose last member of the consumer protocol has gone stays one of the type consumer."""
-
-    def never(*_: Any) -> None:
-        return None
-
-    with patch.object(departures, "turned_back", never), patch.object(joining, "turned_back", never):
-        yield
-
-
-@contextmanager
 def gives_what_others_still_hold() -> Iterator[None]:
     """A member gets what another one has to give up, before that says that it did."""
     with patch.object(reconciliation, "_held_by_others", lambda *_: frozenset()):
-        yield
-
-
-@contextmanager
-def takes_a_join_for_a_revocation() -> Iterator[None]:
-    """What a cooperative member says that it owns when it joins does not count."""
-    real = heartbeat.reconcile
-
-    def reconcile(group: Any, member: Any, owned: Any) -> Any:
-        return real(group, member, frozenset() if member.is_classic else owned)
-
-    with patch.object(heartbeat, "reconcile", reconcile):
         yield
 
 

@@ -9,9 +9,14 @@ from unittest.mock import patch
 import pytest
 from hypothesis import settings
 from support.migrating import MixedGroup
+from support.turning_bugs import (
+    never_turns_a_group_back,
+    takes_a_join_for_a_revocation,
+    turns_a_group_without_what_its_members_own,
+)
 
 from tidelog.groups.rules import departures, migration
-from tidelog.groups.rules.modern import heartbeat, joining, reconciliation, turning
+from tidelog.groups.rules.modern import joining, reconciliation, turning
 
 
 def test_groups_turn_to_and_fro_and_no_partition_has_two_owners_that_can_commit() -> None:
@@ -25,12 +30,6 @@ def test_groups_turn_to_and_fro_and_no_partition_has_two_owners_that_can_commit(
 
 
 # --- mistakes that such runs must find ------------------------------------------------------------------------
-
-
-@contextmanager
-def turns_a_group_without_what_its_members_own() -> Iterator[None]:
-    with patch.object(turning, "_assigned", lambda *_: frozenset()):
-        yield
 
 
 @contextmanager
@@ -52,28 +51,8 @@ def turns_back_members_of_earlier_epochs() -> Iterator[None]:
 
 
 @contextmanager
-def never_turns_back() -> Iterator[None]:
-    with (
-        patch.object(departures, "turned_back", lambda *_: None),
-        patch.object(joining, "turned_back", lambda *_: None),
-    ):
-        yield
-
-
-@contextmanager
 def never_has_classic_members_join_again() -> Iterator[None]:
     with patch.object(migration, "must_rejoin", lambda *_: False):
-        yield
-
-
-@contextmanager
-def takes_a_join_for_a_revocation() -> Iterator[None]:
-    real = heartbeat.reconcile
-
-    def reconcile(group: Any, member: Any, owned: Any) -> Any:
-        return real(group, member, frozenset() if member.is_classic else owned)
-
-    with patch.object(heartbeat, "reconcile", reconcile):
         yield
 
 
@@ -93,7 +72,7 @@ def gives_what_classic_members_still_hold() -> Iterator[None]:
         turns_a_group_without_what_its_members_own,
         takes_members_that_share_out_for_owners_of_nothing,
         turns_back_members_of_earlier_epochs,
-        never_turns_back,
+        never_turns_a_group_back,
         never_has_classic_members_join_again,
         takes_a_join_for_a_revocation,
         gives_what_classic_members_still_hold,
