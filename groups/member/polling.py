@@ -19,7 +19,7 @@ class PollLimit:
         return self._polled_s + self._interval_ms / 1000
 
     def polled(self) -> None:
-        """The application has polled, or begins anew."""
+        """The application has polled, or begins again."""
         self._polled_s = self._clock.elapsed_s()
 
     def stepped(self, session_timeout_ms: int) -> None:

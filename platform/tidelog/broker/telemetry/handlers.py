@@ -140,7 +140,7 @@ def _read(keys: Mapping[str, str]) -> MetricsSubscription:
 
 
 class _Pushed(NamedTuple):
-    """What a push comes to: records' values, and (series, value, whether it adds to the last one)."""
+    """What a push holds: records' values, and (series, value, whether it adds to the last one)."""
 
     lines: list[bytes]
     values: list[tuple[ClientSeries, float, bool]]
