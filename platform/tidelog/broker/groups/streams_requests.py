@@ -1,22 +1,28 @@
 """What a StreamsGroupHeartbeat says, checked by itself. Source: `GroupCoordinatorService`, `KafkaApis` (kafka 4.2)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 from tidelog.broker.base.calls import Call
 from tidelog.broker.groups.errors import InvalidHeartbeatError
+from tidelog.groups.rules.streams.configuring import MOST_TASKS
 from tidelog.groups.rules.streams.heartbeat import JOINS, LEAVES, StreamsHeartbeat
 from tidelog.groups.topology import InnerTopic, StreamsTask, StreamsTopology, Subtopology, Tasks
 from tidelog.log.base.errors import InvalidTopicError, InvalidTopologyError
 from tidelog.log.rules import names
 
 _MS: Final = timedelta(milliseconds=1)
-# The most of each that a group's rows hold.
+# The most of each that a group's rows hold. Topics that are copartitioned are counted as often as they are named, and
+# of configurations of topics the keys, and the characters of keys and values.
 MOST_SUBTOPOLOGIES: Final = 1_000
 MOST_TOPICS: Final = 5_000
+MOST_CONFIGS: Final = 50_000
+MOST_CHARACTERS: Final = 1_000_000
 MOST_TAGS: Final = 64
-MOST_TASKS: Final = 100_000
+# The longest text that a member says of itself, in characters, and the longest id of a subtopology.
+LONGEST_TEXT: Final = 1_024
+LONGEST_ID: Final = names.MAX_NAME_LENGTH
 
 
 def heartbeat_of(call: Call) -> StreamsHeartbeat:
@@ -61,6 +67,9 @@ def _problem(body: Any) -> str | None:
         return "Static members are not supported yet: leave `group.instance.id` out."
     if body.member_epoch < LEAVES:
         return f"MemberEpoch is {body.member_epoch}, but must be greater than or equal to -1."
+    long = _too_long(body)
+    if long is not None:
+        return f"{long} has more than {LONGEST_TEXT} characters."
     if len(body.client_tags or ()) > MOST_TAGS:
         return f"A member has at most {MOST_TAGS} client tags."
     owned = (body.active_tasks, body.standby_tasks, body.warmup_tasks)
@@ -76,20 +85,29 @@ def _problem(body: Any) -> str | None:
     return "Topology must be non-null when (re-)joining." if body.topology is None else None
 
 
+def _too_long(body: Any) -> str | None:
+    """The name of a text that a member says of itself, and that is too long."""
+    texts = [("MemberId", body.member_id), ("RackId", body.rack_id), ("ProcessId", body.process_id)]
+    if body.user_endpoint is not None:
+        texts.append(("UserEndpoint.Host", body.user_endpoint.host))
+    for tag in body.client_tags or ():
+        texts += [("A key of ClientTags", tag.key), ("A value of ClientTags", tag.value)]
+    return next((name for name, text in texts if text is not None and len(text) > LONGEST_TEXT), None)
+
+
 def _tasks(listed: Iterable[Any]) -> frozenset[StreamsTask]:
     return frozenset(StreamsTask(one.subtopology_id, number) for one in listed for number in one.partitions)
 
 
 def _topology(asked: Any) -> StreamsTopology:
     """A request's topology, its parts in one order. Raises `InvalidHeartbeatError`, `InvalidTopologyError`."""
-    if len(asked.subtopologies) > MOST_SUBTOPOLOGIES:
-        raise InvalidTopologyError(f"A topology has at most {MOST_SUBTOPOLOGIES} subtopologies.")
+    large = _too_large(asked.subtopologies)
+    if large is not None:
+        raise InvalidTopologyError(large)
     parts = tuple(sorted(map(_subtopology, asked.subtopologies)))
     if len({part.name for part in parts}) < len(parts):
         raise InvalidTopologyError("A topology has no two subtopologies of one id.")
     topology = StreamsTopology(asked.epoch, parts)
-    if sum(len(part.inputs) + len(part.changelogs) + len(part.repartition_sinks) for part in parts) > MOST_TOPICS:
-        raise InvalidTopologyError(f"A topology has at most {MOST_TOPICS} topics.")
     sinks = {name for part in parts for name in part.repartition_sinks}
     for name in sorted(topology.required | sinks):
         try:
@@ -99,6 +117,26 @@ def _topology(asked: Any) -> StreamsTopology:
         if names.is_internal(name):
             raise InvalidTopologyError(f"Use of Kafka internal topics {name} in a topology is prohibited.")
     return topology
+
+
+def _too_large(parts: Sequence[Any]) -> str | None:
+    """What a topology has too many of. It is counted before anything is made of it."""
+    if len(parts) > MOST_SUBTOPOLOGIES:
+        return f"A topology has at most {MOST_SUBTOPOLOGIES} subtopologies."
+    if any(len(part.subtopology_id) > LONGEST_ID for part in parts):
+        return f"The id of a subtopology has at most {LONGEST_ID} characters."
+    inner = [topic for part in parts for topic in (*part.repartition_source_topics, *part.state_changelog_topics)]
+    if len(inner) + sum(len(part.source_topics) + len(part.repartition_sink_topics) for part in parts) > MOST_TOPICS:
+        return f"A topology has at most {MOST_TOPICS} topics."
+    groups = [group for part in parts for group in part.copartition_groups]
+    named = sum(len(group.source_topics) + len(group.repartition_source_topics) for group in groups)
+    if max(named, len(groups)) > MOST_TOPICS:
+        return f"The copartition groups of a topology name at most {MOST_TOPICS} topics."
+    if sum(len(topic.topic_configs) for topic in inner) > MOST_CONFIGS:
+        return f"The topics of a topology are configured with at most {MOST_CONFIGS} values."
+    if sum(len(one.key) + len(one.value) for topic in inner for one in topic.topic_configs) > MOST_CHARACTERS:
+        return f"Configurations of the topics of a topology have at most {MOST_CHARACTERS} characters."
+    return None
 
 
 def _subtopology(asked: Any) -> Subtopology:
@@ -118,14 +156,19 @@ def _subtopology(asked: Any) -> Subtopology:
         repartition_sources,
         tuple(sorted(asked.repartition_sink_topics)),
         changelogs,
-        tuple(sorted(_copartitioned(asked, one) for one in asked.copartition_groups)),
+        tuple(sorted(set(_copartitioned(asked)))),
     )
 
 
-def _copartitioned(asked: Any, group: Any) -> tuple[str, ...]:
-    """The topics of a group of copartitioned ones: it names them by their places in the subtopology's lists."""
+def _copartitioned(asked: Any) -> Iterator[tuple[str, ...]]:
+    """The topics of each group of copartitioned ones: it names them by their places in the subtopology's lists."""
     inner = [topic.name for topic in asked.repartition_source_topics]
-    named = [(asked.source_topics, place) for place in group.source_topics]
+    for group in asked.copartition_groups:
+        yield _at_places(asked.source_topics, inner, group)
+
+
+def _at_places(sources: Sequence[str], inner: Sequence[str], group: Any) -> tuple[str, ...]:
+    named = [(sources, place) for place in group.source_topics]
     named += [(inner, place) for place in group.repartition_source_topics]
     if any(not 0 <= place < len(topics) for topics, place in named):
         raise InvalidTopologyError("A copartition group names a topic that the subtopology does not have.")

@@ -10,6 +10,7 @@ from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups import streams_requests
 from tidelog.broker.wire.apis import ApiKey
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 
 
@@ -179,6 +180,12 @@ REFUSED = [
         ErrorCode.streams_invalid_topology,
     ),
     ({"client_tags": [{"key": str(n), "value": ""} for n in range(65)]}, ErrorCode.invalid_request),
+    ({"client_tags": [{"key": "k" * 1_025, "value": ""}]}, ErrorCode.invalid_request),
+    ({"client_tags": [{"key": "k", "value": "v" * 1_025}]}, ErrorCode.invalid_request),
+    ({"user_endpoint": {"host": "h" * 1_025, "port": 1}}, ErrorCode.invalid_request),
+    ({"rack_id": "r" * 1_025}, ErrorCode.invalid_request),
+    ({"process_id": "p" * 1_025}, ErrorCode.invalid_request),
+    ({"member_id": "m" * 1_025}, ErrorCode.invalid_request),
 ]  # fmt: skip
 
 
@@ -194,12 +201,43 @@ def test_repartition_topics_that_nothing_writes_are_refused(lake, requests):
     assert beat(requests, topology=part(repartition_sink_topics=[])).error_code is ErrorCode.streams_invalid_topology
 
 
-def test_sizes_are_bounded(lake, requests, monkeypatch):
+def copartitioned(*sources):
+    return {"source_topics": list(sources), "source_topic_regex": [], "repartition_source_topics": []}
+
+
+def configured(*configs):
+    """A subtopology with a changelog that has this configuration."""
+    listed = [{"key": key, "value": value} for key, value in configs]
+    return part(state_changelog_topics=[{**INNER, "name": "app-log", "topic_configs": listed}])
+
+
+LARGE = [
+    ({"MOST_SUBTOPOLOGIES": 1}, TOPOLOGY),
+    ({"MOST_TOPICS": 3}, TOPOLOGY),
+    ({"MOST_TOPICS": 4}, part(copartition_groups=[copartitioned(0)] * 5)),
+    ({"MOST_TOPICS": 4}, part(copartition_groups=[copartitioned(0, 0, 0, 0, 0)])),
+    ({"MOST_TOPICS": 4}, part(copartition_groups=[copartitioned()] * 5)),
+    ({"MOST_CONFIGS": 1}, configured(("a", "1"))),
+    ({"MOST_CHARACTERS": 32}, configured(("retention.bytes", "1000"))),
+    ({}, part(subtopology_id="1" * 250)),
+]
+
+
+@pytest.mark.parametrize(("bounds", "topology"), LARGE, ids=range(len(LARGE)))
+def test_the_size_of_a_topology_is_bounded_before_anything_is_made_of_it(requests, monkeypatch, bounds, topology):
+    for name, bound in bounds.items():
+        monkeypatch.setattr(streams_requests, name, bound)
+    monkeypatch.setattr(streams_requests, "_subtopology", lambda _: pytest.fail("it was made"))
+    refused = beat(requests, topology=topology)
+    assert refused.error_code is ErrorCode.streams_invalid_topology
+    assert "at most" in refused.error_message
+
+
+def test_what_is_named_often_is_kept_once(lake, requests):
     lake.create_topic("lines", 2)
-    for bound in ("MOST_TOPICS", "MOST_SUBTOPOLOGIES"):
-        with monkeypatch.context() as patch:
-            patch.setattr(streams_requests, bound, 1)
-            assert beat(requests).error_code is ErrorCode.streams_invalid_topology
+    assert beat(requests, topology=part(copartition_groups=[copartitioned(0, 0)] * 9)).error_code is ErrorCode.none
+    group = GroupLog(lake).group("app")
+    assert [one.copartitioned for one in group.topology.subtopologies] == [(("lines",),), ()]
 
 
 def test_a_full_group_takes_no_member(lake):
