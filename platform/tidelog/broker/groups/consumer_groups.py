@@ -17,7 +17,7 @@ from tidelog.broker.base.group_answers import no_heartbeat
 from tidelog.broker.base.group_configs import HEARTBEAT, SESSION, in_force
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.coordinator import GroupCoordinator
-from tidelog.broker.groups.errors import GroupFullError, InvalidHeartbeatError, code_of
+from tidelog.broker.groups.errors import InvalidHeartbeatError, code_of
 from tidelog.broker.groups.subscriptions import Subscriptions
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.model import AnyGroup, Assignment, ConsumerGroup, Decision, GroupView
@@ -75,10 +75,8 @@ class ConsumerGroupHandlers:
     async def _decided(self, call: Call, group: CoordinatedGroup, request: Heartbeat) -> HeartbeatAnswer:
         if request.member_id in group.leaves:  # its eviction is being written
             await self._coordinator.look(group)
-        if request.epoch == JOINS and request.member_id not in group.state.members and self._is_full(group):
-            raise GroupFullError(
-                f"Group {request.group_id!r} has {self._settings.consumer_max_size} members, `group.consumer.max.size`."
-            )
+        if request.epoch == JOINS and request.member_id not in group.state.members:
+            group.check_room(ConsumerGroup)
         now_s = self._clock.elapsed_s()
         if now_s >= group.refresh_s and request.epoch >= JOINS:
             group.refresh_s = now_s + REFRESH_S
@@ -138,9 +136,6 @@ class ConsumerGroupHandlers:
         if member is not None:
             group.matched_until_s[request.member_id] = now_s + REFRESH_S
         return replace(request, matched=await self._subscriptions.matching(call.peer, regex))
-
-    def _is_full(self, group: CoordinatedGroup) -> bool:
-        return len(group.state.members) >= self._settings.consumer_max_size
 
     # --- the request ---------------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tidelog.broker.base.settings import GroupSettings
-from tidelog.groups.model import AnyGroup, Group, GroupPhase, Member
+from tidelog.broker.groups.errors import GroupFullError
+from tidelog.groups.model import AnyGroup, ConsumerGroup, Group, GroupPhase, Member, StreamsGroup
 from tidelog.groups.rules.members import check_member
 from tidelog.groups.rules.migration import is_to_give_up
 from tidelog.log.base.errors import RebalanceInProgressError, TidelogError
@@ -268,10 +269,16 @@ class CoordinatedGroup:
         """The newcomer of this id does not come; whether there was one."""
         return self._pending.pop(member_id, None) is not None
 
-    def is_full(self) -> bool:
-        """Whether no further member may join."""
+    def check_room(self, becomes: type[AnyGroup]) -> None:
+        """Refuse a newcomer to a full group. `becomes`: its type once it has joined. Raises `GroupFullError`."""
         waiting = len(self._hold.joinings) if self._hold else 0
-        return len(self.state.members) + waiting >= self._settings.max_size
+        most, name = {
+            Group: (self._settings.max_size, "group.max.size"),
+            ConsumerGroup: (self._settings.consumer_max_size, "group.consumer.max.size"),
+            StreamsGroup: (self._settings.streams_max_size, "group.streams.max.size"),
+        }[becomes]
+        if len(self.state.members) + waiting >= most:
+            raise GroupFullError(f"Group {self.state.group_id!r} has {most} members, `{name}`.")
 
     def holds(self, joining: Joining, now_s: float) -> Answers | None:
         """Have a newcomer to an empty group wait for others, so that its first round has them all; None: it must not.

@@ -20,7 +20,7 @@ class InvalidSessionTimeoutError(TidelogError, kafka_code=KafkaCode.INVALID_SESS
 
 
 class GroupFullError(TidelogError, kafka_code=KafkaCode.GROUP_MAX_SIZE_REACHED):
-    """A group has as many members as the broker allows (`group.max.size`)."""
+    """A group has as many members as the broker allows to one of its type."""
 
 
 class InvalidHeartbeatError(TidelogError, kafka_code=KafkaCode.INVALID_REQUEST):

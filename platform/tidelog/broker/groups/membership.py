@@ -14,7 +14,7 @@ from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup, JoinAnswer, Joining, ShareAnswer, rebalancing
 from tidelog.broker.groups.coordinator import GroupCoordinator
-from tidelog.broker.groups.errors import GroupFullError, InvalidSessionTimeoutError, MemberIdRequiredError, code_of
+from tidelog.broker.groups.errors import InvalidSessionTimeoutError, MemberIdRequiredError, code_of
 from tidelog.broker.groups.subscriptions import Subscriptions
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.model import (
@@ -95,10 +95,8 @@ class MembershipHandlers:
         member = self._member(call, member_id, session_ms)
         if not expected:
             newcomer = member_id not in group.state.members and instance_id is None
-            if newcomer and group.is_full():
-                raise GroupFullError(
-                    f"Group {body.group_id!r} has {self._settings.max_size} members, `group.max.size`."
-                )
+            if newcomer:
+                group.check_room(ConsumerGroup if is_modern(group.state) else Group)
             _refuse_by(group.state, member, body.protocol_type)
         if fresh and instance_id is None and call.version >= 4:
             group.expect(member_id, session_ms / 1000, now_s)

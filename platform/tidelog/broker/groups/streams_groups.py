@@ -18,7 +18,7 @@ from tidelog.broker.base.group_configs import STANDBYS, STREAMS_HEARTBEAT, STREA
 from tidelog.broker.groups.consumer_groups import REFRESH_S, interval_ms
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.coordinator import GroupCoordinator
-from tidelog.broker.groups.errors import GroupFullError, code_of
+from tidelog.broker.groups.errors import code_of
 from tidelog.broker.groups.inner_topics import InnerTopics
 from tidelog.broker.groups.streams_answers import described, endpoints, task_ids
 from tidelog.broker.groups.streams_requests import heartbeat_of
@@ -101,10 +101,8 @@ class StreamsGroupHandlers:
     async def _decided(self, group: CoordinatedGroup, request: StreamsHeartbeat, standbys: int) -> StreamsAnswer:
         if request.member_id in group.leaves:  # its eviction is being written
             await self._coordinator.look(group)
-        most = self._settings.streams_max_size
-        members = group.state.members
-        if request.epoch == JOINS and request.member_id not in members and len(members) >= most:
-            raise GroupFullError(f"Group {request.group_id!r} has {most} members, `group.streams.max.size`.")
+        if request.epoch == JOINS and request.member_id not in group.state.members:
+            group.check_room(StreamsGroup)
         now_s = self._clock.elapsed_s()
         if now_s >= group.refresh_s and request.epoch >= JOINS:
             group.refresh_s = now_s + REFRESH_S

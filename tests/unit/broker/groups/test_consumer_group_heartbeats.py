@@ -6,14 +6,19 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+from kio.schema.errors import ErrorCode
+from support.broker_requests import Requests
 from support.logs import FakeClock
 
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.consumer_groups import REFRESH_S, ConsumerGroupHandlers
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.groups.consumer_protocol import Subscription, encode_subscription
 from tidelog.groups.model import GroupView
 from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.log.base.clock import SystemIds
+from tidelog.log.lake import Lake
 
 JOINS = 0
 
@@ -90,3 +95,25 @@ def test_each_member_has_its_regular_expression_looked_up() -> None:
         assert [one["partitions"] for one in given["topic_partitions"]] == [[0]]
 
     asyncio.run(run())
+
+
+JOIN = {
+    "group_id": "g", "member_id": "a", "member_epoch": JOINS, "rebalance_timeout": 10_000, "topic_partitions": [],
+    "subscribed_topic_names": ["t"],
+}  # fmt: skip
+JOIN_AS_CLASSIC = {
+    "group_id": "g", "member_id": "", "session_timeout": 10_000, "rebalance_timeout": 10_000,
+    "protocol_type": "consumer",
+    "protocols": [{"name": "range", "metadata": encode_subscription(Subscription(frozenset({"t"})))}],
+}  # fmt: skip
+
+
+def test_a_group_of_the_type_consumer_has_room_for_classic_members_as_it_has_for_others(tmp_path) -> None:
+    settings = GroupSettings(max_size=1, consumer_max_size=2)
+    with Lake(str(tmp_path / "lake")) as lake, Requests(lake, groups=settings) as requests:
+        lake.create_topic("t", 2)
+        assert requests.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, JOIN).error_code is ErrorCode.none
+        second = requests.ask(ApiKey.JOIN_GROUP, 3, JOIN_AS_CLASSIC)
+        assert second.error_code is ErrorCode.none
+        third = requests.ask(ApiKey.JOIN_GROUP, 3, JOIN_AS_CLASSIC)
+        assert third.error_code is ErrorCode.group_max_size_reached

@@ -16,7 +16,8 @@ from tidelog.broker.groups.coordinated_group import (
     Joining,
     ShareAnswer,
 )
-from tidelog.groups.model import Group, GroupPhase, Member
+from tidelog.broker.groups.errors import GroupFullError
+from tidelog.groups.model import ConsumerGroup, Group, GroupPhase, Member, StreamsGroup
 from tidelog.log.base.errors import RebalanceInProgressError, UnknownMemberError
 
 SESSION_S = 10.0
@@ -271,9 +272,21 @@ def test_known_members_do_not_wait() -> None:
 def test_a_group_is_full_with_those_that_wait() -> None:
     one = coordinated(3_000, max_size=2)
     one.holds(joining("a"), 0.0)
-    assert not one.is_full()
+    one.check_room(Group)
     one.holds(joining("b"), 0.0)
-    assert one.is_full()
+    with pytest.raises(GroupFullError, match=r"2 members, `group\.max\.size`"):
+        one.check_room(Group)
+
+
+@pytest.mark.parametrize(("becomes", "name"), [(Group, ""), (ConsumerGroup, "consumer."), (StreamsGroup, "streams.")])
+def test_how_many_members_a_group_has_is_a_matter_of_the_type_that_it_comes_to_have(becomes, name) -> None:
+    sizes = dict.fromkeys(("max_size", "consumer_max_size", "streams_max_size"), 9)
+    one = coordinated(**sizes | {name.replace(".", "_") + "max_size": 2})
+    one.seen(group(GroupPhase.STABLE, member("a"), member("b")), 0.0)
+    with pytest.raises(GroupFullError, match=rf"2 members, `group\.{name}max\.size`"):
+        one.check_room(becomes)
+    for other in {Group, ConsumerGroup, StreamsGroup} - {becomes}:
+        one.check_room(other)
 
 
 def test_a_group_that_has_not_changed_is_not_gone_through_again(monkeypatch) -> None:
