@@ -1,5 +1,8 @@
 """The cuts of a lake: points in time that have names."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 from tidelog.console.base.calls import ConsoleCall
@@ -13,15 +16,17 @@ _MOST: Final = 1_000
 def cuts(call: ConsoleCall) -> Any:
     """The cuts, the newest first."""
     found = sorted(CutLog(call.console.lake).all().values(), key=lambda cut: (-cut.time_ms, cut.name))
-    return {"total": len(found), "cuts": [_summary(cut) for cut in found[:_MOST]]}
+    sees_topic, sees_group = cache(call.rights.sees_topic), cache(call.rights.sees_group)
+    return {"total": len(found), "cuts": [_summary(_seen(cut, sees_topic, sees_group)) for cut in found[:_MOST]]}
 
 
 def cut(call: ConsoleCall) -> Any:
     """One cut: the offsets of each topic's partitions, and how far each group was; the first thousand of both."""
     try:
-        named = CutLog(call.console.lake).get(call.variables["cut"])
+        whole = CutLog(call.console.lake).get(call.variables["cut"])
     except UnknownCutError as e:
         raise ConsoleError(404, str(e)) from None
+    named = _seen(whole, call.rights.sees_topic, call.rights.sees_group)
     partitions = [
         {"topic": topic, "partition": partition, "version": table.version, "start": start, "end": end}
         for topic, table in sorted(named.topics.items())
@@ -33,6 +38,14 @@ def cut(call: ConsoleCall) -> Any:
         for (topic, partition), position in sorted(places.items())
     ]
     return {**_summary(named), "partitions": partitions[:_MOST], "positions": positions[:_MOST]}
+
+
+def _seen(cut: Cut, sees_topic: Callable[[str], bool], sees_group: Callable[[str], bool]) -> Cut:
+    """What a client may know of a cut: its topics, and its groups' positions in them."""
+    topics = set(filter(sees_topic, cut.topics))
+    groups = filter(sees_group, cut.positions)
+    positions = {group: {at: n for at, n in cut.positions[group].items() if at[0] in topics} for group in groups}
+    return replace(cut, tables={name: cut.tables[name] for name in topics}, positions=positions)
 
 
 def _summary(cut: Cut) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, A
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
+from tidelog.operations.cuts import create_cut
 from tidelog.operations.schemas.records import SubjectVersion
 from tidelog.operations.schemas.registry_log import RegistryLog
 from tidelog.schemas.base.model import Schema
@@ -22,6 +23,11 @@ ALLOWED = (
     (AclOperation.READ, AclResource.GROUP, "billing"),
     (AclOperation.DESCRIBE, AclResource.TRANSACTIONAL_ID, "copier"),
 )
+SEEN_BY_A_GUARD = (
+    (AclResource.CLUSTER, "kafka-cluster"),
+    (AclResource.TOPIC, "orders"),
+    (AclResource.GROUP, "billing"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +35,16 @@ def running(tmp_path_factory):
     address = tmp_path_factory.mktemp("place") / "lake"
     with Lake(address) as lake:
         users = AccessLog(lake)
-        for user in ("ann", "root"):
+        for user in ("ann", "guard", "root"):
             users.upsert_scram(user, credential(ScramMechanism.SHA_512, f"{user}-pw", b"salt" * 4))
         users.add_acls(
             [
                 Acl(kind, AclPattern.LITERAL, name, "User:ann", "*", may, AclPermission.ALLOW)
                 for may, kind, name in ALLOWED
+            ]
+            + [
+                Acl(kind, AclPattern.LITERAL, name, "User:guard", "*", AclOperation.DESCRIBE, AclPermission.ALLOW)
+                for kind, name in SEEN_BY_A_GUARD
             ]
         )
         for topic in ("orders", "stock", "wages"):
@@ -46,6 +56,7 @@ def running(tmp_path_factory):
             GroupLog(lake).commit_offsets(group, offsets)
         for name in ("copier", "payer"):
             TransactionLog(lake).begin(name, 60_000)
+        create_cut(lake, "friday")
         users.close()
     access = HttpAccess(authenticates=True, super_users=frozenset({"User:root"}))
     with running_console(address, access=access) as console:
@@ -70,6 +81,22 @@ def test_what_is_not_to_be_seen_is_not_listed(running):
     with running.client(("root", "root-pw")) as page:
         assert len(page.ok("GET", "/api/groups")["groups"]) == 2
         assert page.ok("GET", "/api/schemas/wages-value")["versions"][0]["schema"] == '"wages"'
+
+
+def test_a_cut_shows_the_topics_and_groups_that_a_client_sees(running):
+    seen = {}
+    for user in ("guard", "root"):
+        with running.client((user, f"{user}-pw")) as page:
+            cut = page.ok("GET", "/api/cuts/friday")
+            (row,) = page.ok("GET", "/api/cuts")["cuts"]
+            assert row == {name: cut[name] for name in row}
+            topics = {one["topic"] for one in cut["partitions"]}
+            places = {(one["group"], one["topic"]) for one in cut["positions"]}
+            seen[user] = (topics, places, row["topics"], row["offsets"], row["groups"])
+    assert seen["guard"] == ({"orders"}, {("billing", "orders")}, 1, 1, 1)
+    every = {(group, topic) for group in ("billing", "payroll") for topic in ("orders", "wages")}
+    topics = {"orders", "stock", "wages", "_schemas"}
+    assert seen["root"] == (topics, every, 4, 6, 2)
 
 
 @pytest.mark.parametrize(
