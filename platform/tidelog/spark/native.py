@@ -5,7 +5,7 @@ the checkpoint, rate limits, subscribing to patterns) is in `format("tidelog")`.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from os import PathLike
 from typing import Final, TypeVar
@@ -85,12 +85,26 @@ def _in_cut(
     table = cut.topics[topic]
     kept = lake.oldest_version(topic) <= table.version
     rows = (reader.option("versionAsOf", table.version) if kept else reader).load(folder)
-    ranges = [
-        f"(partition = {p} AND {_OFFSET} >= {start} AND {_OFFSET} < {end})"
-        for p, (start, end) in enumerate(table.ranges)
-        if end > start
-    ]
-    return rows, topic, state, " OR ".join(ranges) or "false"
+    return rows, topic, state, visible_in(table.ranges, {} if kept else state.starts)
+
+
+def visible_in(ranges: Sequence[tuple[int, int]], starts: Mapping[int, int]) -> str:
+    """A condition, in SQL over a table's columns, that the offsets of a cut meet. Pure.
+
+    `ranges`: the [start, end) of each partition in the cut. `starts`: the log start offsets of the table that is read
+    where it is a newer one, whose files may hold records that were deleted since.
+
+    >>> visible_in([(0, 5), (2, 4)], {0: 3, 1: 4})
+    '(partition = 0 AND base_offset + position >= 3 AND base_offset + position < 5)'
+    """
+    return (
+        " OR ".join(
+            f"(partition = {p} AND {_OFFSET} >= {first} AND {_OFFSET} < {end})"
+            for p, (start, end) in enumerate(ranges)
+            if end > (first := max(start, starts.get(p, 0)))
+        )
+        or "false"
+    )
 
 
 def read_part(spark: SparkSession, lake: str | PathLike[str] | Lake, topic: str, condition: str) -> DataFrame:
