@@ -30,6 +30,7 @@ MOST_CHARACTERS: Final = 10_000
 MOST_DEPTH: Final = 50
 # From year 1 to year 9999.
 _LONGEST_MS: Final = 253_402_300_800_000
+_MOST_DIGITS: Final = 20
 
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<hex>[xX]'[^']*')|(?P<text>'(?:[^']|'')*')|(?P<number>-?\d+)|(?P<word>[A-Za-z_]+)"
@@ -124,9 +125,9 @@ class _Parser:
             return Timestamp()
         if self._takes("HEADERS"):
             self._expect("[")
-            name = self._bytes()
+            name = self._text_value()
             self._expect("]")
-            return HeaderValue(name.decode(errors="surrogateescape"))
+            return HeaderValue(name)
         raise self._wrong("key, headers['name'] or timestamp is expected")
 
     def _comparison(self, operand: Operand) -> Condition:
@@ -141,7 +142,7 @@ class _Parser:
         elif self._takes("LIKE"):
             if isinstance(operand, Timestamp):
                 raise self._wrong("a timestamp is like nothing: compare it")
-            condition = Like(operand, self._bytes().decode(errors="surrogateescape"))
+            condition = Like(operand, self._text_value())
         elif self._takes("BETWEEN"):
             low = Compare(operand, ">=", self._value(operand))
             self._expect("AND")
@@ -171,16 +172,27 @@ class _Parser:
     def _bytes(self) -> bytes:
         token = self._take("text", "hex")
         if token.kind == "text":
-            return token.text[1:-1].replace("''", "'").encode(errors="surrogateescape")
+            try:
+                return token.text[1:-1].replace("''", "'").encode(errors="surrogateescape")
+            except UnicodeEncodeError:
+                raise _refusal(self._text, token.at, "there is half of a character, and so no text") from None
         try:
             return bytes.fromhex(token.text[2:-1])
         except ValueError:
             raise _refusal(self._text, token.at, "hexadecimal digits, two for each byte, are expected") from None
 
+    def _text_value(self) -> str:
+        """Of headers' names and patterns, which are text on disk and for Arrow."""
+        at = self._peek().at
+        try:
+            return self._bytes().decode()
+        except UnicodeDecodeError:
+            raise _refusal(self._text, at, "UTF-8 is expected, for a header's name and for LIKE") from None
+
     def _time_us(self) -> int:
         token = self._take("text", "number")
         if token.kind == "number":
-            if abs(int(token.text)) > _LONGEST_MS:
+            if len(token.text) > _MOST_DIGITS or abs(int(token.text)) > _LONGEST_MS:
                 raise _refusal(self._text, token.at, "ms since the epoch are expected, up to the year 9999")
             return int(token.text) * 1000
         try:

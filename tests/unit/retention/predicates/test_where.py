@@ -56,6 +56,8 @@ def meant(text: str, records: pa.RecordBatch | None = None) -> list[int]:
         ("key IS NULL", [3]),
         ("key IS NOT NULL", [0, 1, 2, 4]),
         ("key = X'00ff'", [4]),
+        ("key = '\x00\udcff'", [4]),  # bytes of a command line that are no text
+        ("key LIKE X'7425' AND headers[X'78'] IS NULL", [2]),
         ("key BETWEEN 'a' AND 'c'", [0, 1]),
         ("headers['deploy'] = '42'", [0, 1]),  # of several of a name the last one counts
         ("headers['deploy'] = '41'", []),
@@ -88,6 +90,11 @@ def test_which_records_are_meant(text: str, positions: list[int]) -> None:
         ("key = 7", "a text is expected"),
         ("timestamp = 'soon'", "a time such as"),
         (f"timestamp = {10**30}", "year 9999"),
+        ("timestamp > " + "1" * 5_000, "year 9999"),
+        ("key LIKE X'ff'", "UTF-8"),
+        ("key LIKE '\udcff%'", "UTF-8"),
+        ("headers[X'ff'] = 'a'", "UTF-8"),
+        ("key = '\ud800'", "no text"),
         ("headers.deploy = '1'", "no word, text, number or sign"),
         ("headers['a' = '1'", "] is expected"),
         ("key = 'a' key = 'b'", "AND, OR or the end"),
