@@ -15,6 +15,7 @@ import signal
 import socket
 import struct
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from support.lanes import Deal, Durations, read_durations
 
 from tidelog.log.base.environment import ONE_THREAD
@@ -108,6 +110,8 @@ class _Lanes:
         self._given: dict[int, list[int]] = {lane: [] for lane in range(count)}
         self._rest: dict[int, list[int]] = {lane: [] for lane in range(count)}
         self._running = mmap.mmap(-1, _INDEX.size * count)
+        # Where a lane's threads are, once it dies or one test takes too long.
+        self._stacks = [tempfile.TemporaryFile() for _ in range(count)]  # noqa: SIM115  # as long as the run
 
     def run(self) -> None:
         try:
@@ -130,7 +134,8 @@ class _Lanes:
             ours.close()
             for key in list(self._selector.get_map().values()):
                 key.fileobj.close()  # type: ignore[union-attr]  # a socket: other lanes' ends would outlive them here
-            _Lane(self._session, _Channel(theirs), memoryview(self._running)[lane * _INDEX.size :]).live()
+            running = memoryview(self._running)[lane * _INDEX.size :]
+            _Lane(self._session, _Channel(theirs), running, self._stacks[lane].fileno()).live()
         theirs.close()
         self._pids[lane] = pid
         self._selector.register(ours, selectors.EVENT_READ, (lane, _Channel(ours)))
@@ -182,6 +187,11 @@ class _Lanes:
         died_of = running if running in given else given[0]
         item = self._session.items[died_of]
         words = f"the process that ran it ended: {os.waitstatus_to_exitcode(status)} (below 0: by that signal)"
+        stacks = self._stacks[lane]
+        stacks.seek(0)
+        words = f"{words}\n{stacks.read().decode(errors='replace')}"
+        stacks.seek(0)
+        stacks.truncate()
         report = pytest.TestReport(item.nodeid, item.location, {}, "failed", words, "call", (), 0.0)
         self._hook.pytest_runtest_logreport(report=report)
         self._given[lane], self._rest[lane] = [], [index for index in given if index != died_of]
@@ -213,10 +223,11 @@ class _Lanes:
 class _Lane:
     """A lane, in its own process."""
 
-    def __init__(self, session: pytest.Session, channel: _Channel, running: memoryview) -> None:
+    def __init__(self, session: pytest.Session, channel: _Channel, running: memoryview, stacks: int) -> None:
         self._session = session
         self._channel = channel
         self._running = running
+        self._stacks = stacks
         self._unsent: list[Any] = []
 
     def live(self) -> None:
@@ -252,6 +263,8 @@ class _Lane:
         capture.stop_global_capturing()
         capture.start_global_capturing()
         plugins.register(self, "lane")
+        self._session.config.stash[fault_handler_stderr_fd_key] = self._stacks
+        faulthandler.enable(self._stacks)
         self._unsent.clear()  # warnings of before, of which a new plugin hears
 
     def _run(self) -> None:

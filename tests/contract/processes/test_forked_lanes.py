@@ -93,6 +93,27 @@ def test_a_lane_that_dies_fails_its_test_alone(count: int, tmp_path: Path) -> No
     assert "test_others.py::test_numbers[1]" in shown
 
 
+def test_a_test_that_takes_too_long_fails_with_the_stacks_of_its_threads(tmp_path: Path) -> None:
+    text = """\
+import threading
+import pytest
+
+def waits_for_ever():
+    threading.Event().wait()
+
+@pytest.mark.parametrize("n", range(3))
+def test_numbers(n):
+    if n < 2:
+        waits_for_ever()
+"""
+    limits = ("-o", "faulthandler_timeout=0.5", "-o", "faulthandler_exit_on_timeout=true")
+    code, shown = ended(lanes(tmp_path, {"test_a.py": text, "test_b.py": "def test(): pass\n"}, *limits))
+    assert code == 1
+    assert "2 failed, 2 passed" in shown
+    assert shown.count("in waits_for_ever") == 2  # of each lane its own
+    assert "\0" not in shown
+
+
 def test_the_first_failure_ends_a_run_that_asks_for_it(tmp_path: Path) -> None:
     slow = "import time\ndef test_slow():\n    time.sleep(100)\n"
     code, shown = ended(lanes(tmp_path, {"test_a.py": "def test_wrong():\n    assert 0\n", "test_b.py": slow}, "-x"))
