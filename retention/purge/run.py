@@ -19,6 +19,7 @@ from tidelog.log.base.errors import (
     TidelogError,
     UnknownTopicError,
 )
+from tidelog.log.checkpoints.entry_ranges import AT_ONCE
 from tidelog.log.checkpoints.reading import newest_floor, whole_checkpoints
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import layout
@@ -31,7 +32,7 @@ from tidelog.log.rules import names
 from tidelog.log.storage.port import LeavesUnfinished, ObjectInfo, Storage
 from tidelog.log.upkeep.background import Upkeep
 from tidelog.log.upkeep.holds import Hold, Holder, held_version, read_holds
-from tidelog.log.upkeep.replaced_files import AT_ONCE, READERS, Kept, read_kept
+from tidelog.log.upkeep.replaced_files import Kept, read_kept
 from tidelog.log.upkeep.topic_files import TopicFiles, list_files, old_temporary_files
 from tidelog.log.upkeep.trim import Seen, trim
 from tidelog.retention.purge.plan import (
@@ -46,6 +47,8 @@ from tidelog.retention.purge.plan import (
     plan_log,
 )
 
+# Threads that delete many files.
+_DELETERS = 16
 # Files of decisions that are still to be rolled forward: (topic, purge floor) -> paths below the topic's folder. From
 # the answer on, no run may decide on files that were opened at a version below that floor.
 Needed = Callable[[str, int], Collection[str]]
@@ -346,6 +349,6 @@ def _delete_all(storage: Storage, paths: Sequence[str]) -> None:
             storage.delete(path)
         return
     # On an object store each costs a round trip.
-    with ThreadPoolExecutor(READERS, thread_name_prefix="tidelog-purge") as pool:
+    with ThreadPoolExecutor(_DELETERS, thread_name_prefix="tidelog-purge") as pool:
         for _ in pool.map(storage.delete, paths):
             pass

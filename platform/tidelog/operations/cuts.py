@@ -33,9 +33,10 @@ from tidelog.log.base.errors import (
     StorageError,
     TidelogError,
 )
+from tidelog.log.checkpoints.entry_ranges import decoded_entries
 from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.delta import layout
-from tidelog.log.delta.actions import Entry, decode_entry
+from tidelog.log.delta.actions import Entry
 from tidelog.log.lake import Lake
 from tidelog.log.rows.row_log import RowLog
 from tidelog.log.rules import names
@@ -168,18 +169,16 @@ class _Making:
         at, head = before.get(topic, TableAt()), self._topic_at(topic)
         if not head.exists and head.version < 0:
             return head
-        entries = list(self._entries(topic, at.version, head.version))
+        entries = self._entries(topic, at.version, head.version)
         applied = [(entry.version, markers(entry.actions)) for entry in entries]
         to = known_up_to(applied, decided, head.version)
         if is_torn(applied, decided, to):
             raise _Torn
         return head if to == head.version else _after(at, entries, to)
 
-    def _entries(self, folder: str, after: int, to: int) -> Iterable[Entry]:
+    def _entries(self, folder: str, after: int, to: int) -> list[Entry]:
         """The entries (after, to] of a log, which the process has just read."""
-        for version in range(after + 1, to + 1):
-            path = f"{folder}/{layout.entry_path(version)}"
-            yield decode_entry(version, self._lake.storage.get(path), path)
+        return list(decoded_entries(self._lake.storage, folder, range(after + 1, to + 1)))
 
     # --- transactions and groups ---------------------------------------------------------------------------
 
@@ -210,7 +209,7 @@ class _Making:
         """A table of groups up to the last entry before the first that settles a transaction after the cut."""
         at = before or _GroupsAt(TableAt(), GroupsFold())
         head = _groups_at(log)
-        entries = list(self._entries(log.name, at.table.version, head.table.version))
+        entries = self._entries(log.name, at.table.version, head.table.version)
         last = next((e.version - 1 for e in entries if settles(e.info.rows, decided.verdict)), head.table.version)
         if last < head.table.version:
             fold = at.fold.fork()

@@ -5,19 +5,15 @@ after its removal. What can still be read begins at the checkpoint past the newe
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from tidelog.log.base.errors import CorruptLogError, ObjectNotFoundError
+from tidelog.log.checkpoints.entry_ranges import find_entries
 from tidelog.log.checkpoints.reading import newest_floor, removed_files, whole_checkpoints
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Remove, decode_entry
 from tidelog.log.storage.port import ObjectInfo, Storage
-
-# Entries that are read and held at once, and by how many threads.
-AT_ONCE = 256
-READERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +55,18 @@ def read_kept(storage: Storage, folder: str, floor: int, head: int) -> Kept:
 
     An entry that is gone by now was trimmed meanwhile, and the versions before it with it.
     """
+    removed = read_removed(storage, folder, range(floor + 2, head + 1))
+    gone = read_gone(storage, folder, floor, storage.list_after(f"{folder}/{layout.LOG_FOLDER}"))
+    return Kept(floor + 1, removed, gone)
+
+
+def read_removed(storage: Storage, folder: str, versions: range) -> dict[str, int]:
+    """{path: the newest of these entries that removed it}; those that were trimmed meanwhile say nothing.
+
+    Raises `CorruptLogError` where the log in `folder` has a hole.
+    """
     removed: dict[str, int] = {}
-    for version, data in _entries(storage, folder, range(floor + 2, head + 1)):
+    for version, data in find_entries(storage, folder, versions):
         if data is None:
             if newest_floor(storage, folder) < version:
                 raise CorruptLogError(
@@ -70,27 +76,7 @@ def read_kept(storage: Storage, folder: str, floor: int, head: int) -> Kept:
                 )
         elif b'"remove"' in data:
             removed.update({unquote(p): version for p in _removes(version, data, folder)})
-    gone = read_gone(storage, folder, floor, storage.list_after(f"{folder}/{layout.LOG_FOLDER}"))
-    return Kept(floor + 1, removed, gone)
-
-
-def _entries(storage: Storage, folder: str, versions: range) -> Iterator[tuple[int, bytes | None]]:
-    """(version, entry) in order; None for one that is not there."""
-
-    def get(version: int) -> bytes | None:
-        try:
-            return storage.get(f"{folder}/{layout.entry_path(version)}")
-        except ObjectNotFoundError:
-            return None
-
-    if len(versions) <= AT_ONCE:
-        yield from ((v, get(v)) for v in versions)
-        return
-    # On an object store each costs a round trip, and a busy log keeps thousands.
-    with ThreadPoolExecutor(READERS, thread_name_prefix="tidelog-purge") as pool:
-        for first in range(0, len(versions), AT_ONCE):
-            part = versions[first : first + AT_ONCE]
-            yield from zip(part, pool.map(get, part), strict=True)
+    return removed
 
 
 def _removes(version: int, data: bytes, folder: str) -> Iterator[str]:

@@ -3,14 +3,15 @@
 Files are linked where the stores can, and copied else.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from tidelog.log.base.errors import CorruptLogError, LogTrimmedError, ObjectNotFoundError
+from tidelog.log.checkpoints.entry_ranges import read_entries
 from tidelog.log.checkpoints.reading import Checkpoint, checkpoints_from, is_foreign, live_files, newest_floor
 from tidelog.log.delta import layout
-from tidelog.log.storage.port import Distant, Linked, LinksObjects, Storage
+from tidelog.log.storage.port import Linked, LinksObjects, Storage
 from tidelog.mirror.branch.plan import OutOfReachError, TableFiles, files_at
 from tidelog.mirror.copying import Copier
 from tidelog.mirror.plan import read_entry
@@ -36,10 +37,7 @@ def _read(storage: Storage, table: str, version: int) -> TableFiles:
     base, files = _base(storage, table, floor, version)
     first = 0 if base is None else base.version
     versions = range(first if base is None else first + 1, version + 1)
-    entries = [
-        read_entry(table, v, data, decides=False)
-        for v, data in zip(versions, _entries(storage, table, versions), strict=True)
-    ]
+    entries = [read_entry(table, v, data, decides=False) for v, data in read_entries(storage, table, versions)]
     below = -1 if base is None else first - 1
     if newest_floor(storage, table) > below:  # after the entries: those up to a floor may be of stale writers
         raise LogTrimmedError(f"The log in {table} was trimmed past its version {first} meanwhile.")
@@ -61,11 +59,6 @@ def _base(storage: Storage, table: str, floor: int, version: int) -> tuple[Check
     if floor >= 0:
         raise LogTrimmedError(f"The log in {table} has no checkpoint from its floor {floor} up to {version}.")
     return None, {}
-
-
-def _entries(storage: Storage, table: str, versions: Sequence[int]) -> list[bytes]:
-    paths = [f"{table}/{layout.entry_path(v)}" for v in versions]
-    return list(storage.helpers().map(storage.get, paths) if isinstance(storage, Distant) else map(storage.get, paths))
 
 
 def _out_of_reach(storage: Storage, table: str, version: int) -> OutOfReachError:

@@ -4,10 +4,11 @@ import pytest
 from support.logs import START_MS, memory_lake, put_checkpoint, values
 
 from tidelog.log.base.errors import CorruptLogError
+from tidelog.log.checkpoints.entry_ranges import AT_ONCE
 from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.delta import layout
 from tidelog.log.storage import MemoryStorage, Storage
-from tidelog.log.upkeep.replaced_files import AT_ONCE, Gone, over, read_gone, read_kept
+from tidelog.log.upkeep.replaced_files import Gone, over, read_gone, read_kept
 
 
 def log_of(appends: int) -> tuple[Storage, list[str]]:

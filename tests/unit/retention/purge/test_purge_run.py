@@ -22,12 +22,12 @@ from support.purges import (
 
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import CorruptLogError, UnknownTopicError
+from tidelog.log.checkpoints.entry_ranges import AT_ONCE
 from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Txn, decode_entry
 from tidelog.log.lake import Lake
 from tidelog.log.upkeep.holds import Holder
-from tidelog.log.upkeep.replaced_files import AT_ONCE
 from tidelog.retention.purge.run import Purger, purgeable
 
 
