@@ -109,14 +109,14 @@ class GroupLog:
         """The ids of all groups that have members, a generation or offsets; sorted."""
         return sorted(group_id for log in self.tables() for group_id in log.look(GroupsFold.group_ids))
 
-    def with_members(self) -> dict[str, AnyGroup]:
+    def with_members(self) -> dict[str, GroupView]:
         """The groups that have members, by their ids."""
 
-        def at(fold: GroupsFold) -> dict[str, AnyGroup]:
-            found = {group_id: fold.view(group_id).group for group_id in fold.group_ids()}
-            return {group_id: group for group_id, group in found.items() if group is not None and group.members}
+        def at(fold: GroupsFold) -> dict[str, GroupView]:
+            views = {group_id: fold.view(group_id) for group_id in fold.group_ids()}
+            return {group_id: view for group_id, view in views.items() if view.group is not None and view.group.members}
 
-        groups: dict[str, AnyGroup] = {}
+        groups: dict[str, GroupView] = {}
         for log in self.tables():
             groups |= log.look(at)
         return groups

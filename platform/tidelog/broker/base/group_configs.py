@@ -1,6 +1,7 @@
 """Configurations of groups at a broker: its own settings are their defaults, and bound them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from tidelog.broker.base.settings import GroupSettings
@@ -60,19 +61,34 @@ def bounds_of(settings: GroupSettings) -> tuple[ConfigBounds, ...]:
     )
 
 
-def in_force(settings: GroupSettings, config: Mapping[str, str]) -> dict[str, int]:
-    """The values of keys that have bounds, for a group with this configuration.
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What counts for a group at a broker, by key. `config`: what the group itself is configured with."""
 
-    Values that were set elsewhere, where other bounds held, become the nearest that this broker takes.
-    """
-    usual = inherited(settings)
-    if not config:
-        return dict(usual)
-    try:
-        own = GroupConfig.parse(config).own
-    except InvalidConfigError:  # a newer program has set what this one does not know
-        own = {}
-    return {
-        bound.key: bound.bounded(own[bound.key]) if bound.key in own else usual[bound.key]
-        for bound in bounds_of(settings)
-    }
+    config: Mapping[str, str]
+    values: Mapping[str, int]
+
+
+class GroupConfigs:
+    """What groups are configured with, within the bounds of one broker's settings. For any thread."""
+
+    def __init__(self, settings: GroupSettings) -> None:
+        self._usual = inherited(settings)
+        self._bounds = bounds_of(settings)
+
+    def in_force(self, config: Mapping[str, str], before: InForce | None = None) -> InForce:
+        """The values of keys that have bounds, for a group with this configuration; `before`: those of another one.
+
+        Values that were set elsewhere, where other bounds held, become the nearest that this broker takes.
+        """
+        if before is not None and before.config == config:
+            return before
+        try:
+            own = GroupConfig.parse(config).own
+        except InvalidConfigError:  # a newer program has set what this one does not know
+            own = {}
+        values = {
+            bound.key: bound.bounded(own[bound.key]) if bound.key in own else self._usual[bound.key]
+            for bound in self._bounds
+        }
+        return InForce(config, values)

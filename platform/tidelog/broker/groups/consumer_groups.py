@@ -14,7 +14,7 @@ from uuid import UUID
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.group_answers import no_heartbeat
-from tidelog.broker.base.group_configs import HEARTBEAT, SESSION, in_force
+from tidelog.broker.base.group_configs import HEARTBEAT, SESSION
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import InvalidHeartbeatError, code_of
@@ -57,8 +57,6 @@ class ConsumerGroupHandlers:
         try:
             request = self._request(call)
             group = await self._coordinator.group(request.group_id)
-            limits = in_force(self._settings, group.config)
-            request = replace(request, session_timeout_ms=limits[SESSION])
             answer = await self._decided(call, group, request)
         except TidelogError as e:
             return no_heartbeat(code_of(e), str(e))
@@ -66,7 +64,9 @@ class ConsumerGroupHandlers:
         return {
             "member_id": request.member_id,
             "member_epoch": answer.epoch,
-            "heartbeat_interval": interval_ms(len(answer.group.members), self._coordinator.entry_s, limits[HEARTBEAT]),
+            "heartbeat_interval": interval_ms(
+                len(answer.group.members), self._coordinator.entry_s, group.limits()[HEARTBEAT]
+            ),
             "assignment": None if assigned is None else {"topic_partitions": topic_partitions(assigned)},
         }
 
@@ -99,7 +99,7 @@ class ConsumerGroupHandlers:
             decision = heartbeat(
                 view,
                 topics,
-                request,
+                replace(request, session_timeout_ms=group.limits(view.config)[SESSION]),
                 now_ms=now_ms,
                 default_assignor=default,
                 migration=policy,
@@ -116,7 +116,7 @@ class ConsumerGroupHandlers:
     def _unchanged(self, group: CoordinatedGroup, rule: Any) -> HeartbeatAnswer | None:
         """The answer by the group as it was last seen; None where that changes something, or refuses."""
         try:
-            decision = rule(GroupView(group.state))
+            decision = rule(GroupView(group.state, config=group.config))
         except TidelogError:
             return None
         answer: HeartbeatAnswer = decision.response[0]

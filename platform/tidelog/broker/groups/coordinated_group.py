@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from tidelog.broker.base.group_configs import GroupConfigs
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.errors import GroupFullError
 from tidelog.groups.model import AnyGroup, ConsumerGroup, Group, GroupPhase, Member, StreamsGroup
@@ -104,10 +105,10 @@ class CoordinatedGroup:
     `state`: what its log says of it.
     """
 
-    def __init__(self, group_id: str, settings: GroupSettings) -> None:
+    def __init__(self, group_id: str, settings: GroupSettings, configs: GroupConfigs) -> None:
         self.state: AnyGroup = Group(group_id)
-        # What it is configured with, by key.
-        self.config: Mapping[str, str] = {}
+        self._configs = configs
+        self._in_force = configs.in_force({})
         # Members that have leases of their own, and those of which that is to be found out.
         self.native: set[str] = set()
         self.unsorted: set[str] = set()
@@ -145,6 +146,22 @@ class CoordinatedGroup:
     def never_heard(self, member_id: str) -> bool:
         """Whether a member is known from the log only."""
         return member_id not in self._heard
+
+    # --- what it is configured with ------------------------------------------------------------------------
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """What its log said that it is configured with, by key."""
+        return self._in_force.config
+
+    def configured(self, config: Mapping[str, str]) -> None:
+        """It is configured with this now, as its log says."""
+        self._in_force = self._configs.in_force(config, self._in_force)
+
+    def limits(self, config: Mapping[str, str] | None = None) -> Mapping[str, int]:
+        """What counts for it, by key: with a configuration, or the one that was seen. May be asked in any thread."""
+        before = self._in_force
+        return (before if config is None else self._configs.in_force(config, before)).values
 
     # --- the log -------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from tidelog.broker.base.context import Context
+from tidelog.broker.base.group_configs import GroupConfigs
 from tidelog.broker.groups.coordinated_group import Action, Admit, Answers, CoordinatedGroup, Evict, Joining
 from tidelog.broker.groups.decisions import Decisions, elsewhere
 from tidelog.broker.groups.member_leases import MemberLeases
@@ -39,6 +40,7 @@ class GroupCoordinator:
         self._clock = context.clock
         self.log = GroupLog(context.lake)
         self.decisions = Decisions(self.log, context)
+        self._configs = GroupConfigs(context.settings.groups)
         self._groups: dict[str, CoordinatedGroup] = {}
         self._begun = asyncio.Event()  # while there are groups
         self._member_leases = MemberLeases(context, self)
@@ -74,16 +76,17 @@ class GroupCoordinator:
         self.require(group_id)
         if group_id not in self._groups:
             view = await self.decisions.decide(group_id, _look)
-            self.adopt(group_id, view.group)
-            self._groups[group_id].config = view.config
+            self.adopt(group_id, view)
         return self._groups[group_id]
 
-    def adopt(self, group_id: str, state: AnyGroup | None) -> None:
+    def adopt(self, group_id: str, view: GroupView) -> None:
         """Begin to coordinate a group that is as its log says: all its members have a full session."""
         if group_id not in self._groups:
-            self._groups[group_id] = group = CoordinatedGroup(group_id, self._context.settings.groups)
+            group = CoordinatedGroup(group_id, self._context.settings.groups, self._configs)
+            self._groups[group_id] = group
             self._begun.set()
-            self.answer(group.seen(state, self._clock.elapsed_s()))
+            group.configured(view.config)
+            self.answer(group.seen(view.group, self._clock.elapsed_s()))
 
     async def look(self, group: CoordinatedGroup) -> None:
         """See the group as its log has it now. Raises why it can't be read."""
@@ -237,7 +240,7 @@ class GroupCoordinator:
 
             def done(view: GroupView, error: Exception | None, group: CoordinatedGroup = group) -> None:
                 if error is None:
-                    group.config = view.config
+                    group.configured(view.config)
                     self.answer(group.seen(view.group, self._clock.elapsed_s()))
 
             self.decisions.submit(group_id, _look, done)

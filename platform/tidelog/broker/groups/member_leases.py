@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from tidelog.broker.base.context import Context
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.groups.member.heartbeats import HeartbeatTimers, Leases
-from tidelog.groups.model import AnyGroup
+from tidelog.groups.model import GroupView
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.storage.leases import Lease
@@ -38,8 +38,8 @@ class Coordinated(Protocol):
     def coordinates(self, group_id: str) -> bool:
         """Whether this broker coordinates the group."""
 
-    def adopt(self, group_id: str, state: AnyGroup | None) -> None:
-        """Begin to coordinate it."""
+    def adopt(self, group_id: str, view: GroupView) -> None:
+        """Begin to coordinate it, as its log says that it is."""
 
     def evict(self, group: CoordinatedGroup, turns: Mapping[str, int]) -> None:
         """Have members go, unless they have joined since these turns of theirs."""
@@ -98,10 +98,10 @@ class MemberLeases:
         epoch = self._context.cluster().epoch
         if epoch == self._epoch:
             return
-        groups: Mapping[str, AnyGroup] = await self._context.blocking(self._coordinator.log.with_members)
-        for group_id, group in groups.items():
+        groups: Mapping[str, GroupView] = await self._context.blocking(self._coordinator.log.with_members)
+        for group_id, view in groups.items():
             if self._coordinator.coordinates(group_id):
-                self._coordinator.adopt(group_id, group)
+                self._coordinator.adopt(group_id, view)
         self._epoch = epoch
 
     async def _sort(self, group: CoordinatedGroup) -> None:

@@ -14,7 +14,7 @@ from tidelog.broker.base.access import NOT_ASKED, operations
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.group_answers import no_streams_group, no_streams_heartbeat
-from tidelog.broker.base.group_configs import STANDBYS, STREAMS_HEARTBEAT, STREAMS_SESSION, in_force
+from tidelog.broker.base.group_configs import STANDBYS, STREAMS_HEARTBEAT, STREAMS_SESSION
 from tidelog.broker.groups.consumer_groups import REFRESH_S, interval_ms
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.coordinator import GroupCoordinator
@@ -51,7 +51,6 @@ class StreamsGroupHandlers:
     """What members of streams groups, and operators, ask of the coordinator."""
 
     def __init__(self, context: Context, coordinator: GroupCoordinator) -> None:
-        self._settings = context.settings.groups
         self._clock = context.clock
         self._access = context.access
         self._blocking = context.blocking
@@ -71,9 +70,7 @@ class StreamsGroupHandlers:
         try:
             request = heartbeat_of(call)
             group = await self._coordinator.group(request.group_id)
-            limits = in_force(self._settings, group.config)
-            request = replace(request, session_timeout_ms=limits[STREAMS_SESSION])
-            answer = await self._decided(group, request, limits[STANDBYS])
+            answer = await self._decided(group, request)
             statuses = await self._made(call, group, answer)
             epoch, partitions = await self._endpoints(answer.group)
         except TidelogError as e:
@@ -84,7 +81,7 @@ class StreamsGroupHandlers:
             "member_id": request.member_id,
             "member_epoch": answer.epoch,
             "heartbeat_interval": interval_ms(
-                len(answer.group.members), self._coordinator.entry_s, limits[STREAMS_HEARTBEAT]
+                len(answer.group.members), self._coordinator.entry_s, group.limits()[STREAMS_HEARTBEAT]
             ),
             "acceptable_recovery_lag": _RECOVERY_LAG,
             "task_offset_interval": _OFFSETS_EVERY_MS,
@@ -98,7 +95,7 @@ class StreamsGroupHandlers:
 
     # --- deciding ------------------------------------------------------------------------------------------
 
-    async def _decided(self, group: CoordinatedGroup, request: StreamsHeartbeat, standbys: int) -> StreamsAnswer:
+    async def _decided(self, group: CoordinatedGroup, request: StreamsHeartbeat) -> StreamsAnswer:
         if request.member_id in group.leaves:  # its eviction is being written
             await self._coordinator.look(group)
         if request.epoch == JOINS and request.member_id not in group.state.members:
@@ -110,17 +107,17 @@ class StreamsGroupHandlers:
         topics: Topics = {}
         while True:
             try:
-                return await self._decided_once(group, request, topics, standbys)
+                return await self._decided_once(group, request, topics)
             except MissingTopicsError as e:
                 topics = await self._subscriptions.facts(e.names)
 
-    async def _decided_once(
-        self, group: CoordinatedGroup, request: StreamsHeartbeat, topics: Topics, standbys: int
-    ) -> StreamsAnswer:
+    async def _decided_once(self, group: CoordinatedGroup, request: StreamsHeartbeat, topics: Topics) -> StreamsAnswer:
         now_ms = self._clock.now_ms()
 
         def rule(view: GroupView) -> Decision[tuple[StreamsAnswer, AnyGroup | None]]:
-            decision = streams_heartbeat(view, topics, request, now_ms=now_ms, standbys=standbys)
+            limits = group.limits(view.config)
+            said = replace(request, session_timeout_ms=limits[STREAMS_SESSION])
+            decision = streams_heartbeat(view, topics, said, now_ms=now_ms, standbys=limits[STANDBYS])
             return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
 
         answer = _unchanged(group, rule)
@@ -172,7 +169,7 @@ class StreamsGroupHandlers:
 def _unchanged(group: CoordinatedGroup, rule: Any) -> StreamsAnswer | None:
     """The answer by the group as it was last seen; None where that changes something, or refuses."""
     try:
-        decision = rule(GroupView(group.state))
+        decision = rule(GroupView(group.state, config=group.config))
     except TidelogError:
         return None
     answer: StreamsAnswer = decision.response[0]

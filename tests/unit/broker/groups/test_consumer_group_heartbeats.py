@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from support.broker_requests import Requests
 from support.logs import FakeClock
 
+from tidelog.broker.base.group_configs import GroupConfigs
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.consumer_groups import REFRESH_S, ConsumerGroupHandlers
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
@@ -17,8 +18,10 @@ from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.consumer_protocol import Subscription, encode_subscription
 from tidelog.groups.model import GroupView
 from tidelog.groups.rules.modern.topics import AssignableTopic
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.clock import SystemIds
 from tidelog.log.lake import Lake
+from tidelog.operations.groups import configure_group
 
 JOINS = 0
 
@@ -46,7 +49,7 @@ class Coordinator:
 
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
-        self.of = CoordinatedGroup("g", GroupSettings())
+        self.of = CoordinatedGroup("g", GroupSettings(), GroupConfigs(GroupSettings()))
 
     async def group(self, group_id: str) -> CoordinatedGroup:
         return self.of
@@ -117,3 +120,14 @@ def test_a_group_of_the_type_consumer_has_room_for_classic_members_as_it_has_for
         assert second.error_code is ErrorCode.none
         third = requests.ask(ApiKey.JOIN_GROUP, 3, JOIN_AS_CLASSIC)
         assert third.error_code is ErrorCode.group_max_size_reached
+
+
+def test_a_session_is_as_long_as_the_group_is_configured_just_then(tmp_path) -> None:
+    with Lake(str(tmp_path / "lake")) as lake, Requests(lake) as requests:
+        lake.create_topic("t", 2)
+        log = GroupLog(lake)
+        for name, session_ms in (("a", 45_000), ("b", 50_000)):
+            configure_group(log, "g", {"consumer.session.timeout.ms": str(session_ms)})
+            joined = requests.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, JOIN | {"member_id": name})
+            assert joined.error_code is ErrorCode.none
+            assert log.group("g").members[name].session_timeout_ms == session_ms

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tidelog.broker.base.group_configs import SESSION, GroupConfigs
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups import coordinated_group
 from tidelog.broker.groups.coordinated_group import (
@@ -17,6 +18,7 @@ from tidelog.broker.groups.coordinated_group import (
     ShareAnswer,
 )
 from tidelog.broker.groups.errors import GroupFullError
+from tidelog.groups.config import GroupConfig
 from tidelog.groups.model import ConsumerGroup, Group, GroupPhase, Member, StreamsGroup
 from tidelog.log.base.errors import RebalanceInProgressError, UnknownMemberError
 
@@ -33,7 +35,8 @@ def group(phase: GroupPhase, *members: Member, generation: int = 1) -> Group:
 
 
 def coordinated(delay_ms: int = 0, **changed) -> CoordinatedGroup:
-    return CoordinatedGroup("g", GroupSettings(initial_rebalance_delay_ms=delay_ms, **changed))
+    settings = GroupSettings(initial_rebalance_delay_ms=delay_ms, **changed)
+    return CoordinatedGroup("g", settings, GroupConfigs(settings))
 
 
 def joining(name: str, ticket: str = "", **changed) -> Joining:
@@ -307,3 +310,16 @@ def test_all_that_wait_hear_of_the_end() -> None:
     tickets = {ticket for ticket, answer in one.close(why)}
     assert tickets == {"a", "b"}  # c was no member, and has its answer
     assert one.is_idle
+
+
+def test_a_configuration_is_read_once_for_many_heartbeats(monkeypatch) -> None:
+    one, parse, parsed = coordinated(consumer_min_session_timeout_ms=6_000), GroupConfig.parse, []
+    monkeypatch.setattr(GroupConfig, "parse", lambda texts: parsed.append(dict(texts)) or parse(texts))
+    assert one.limits()[SESSION] == one.limits({})[SESSION] == 45_000
+    short = {SESSION: "7000"}
+    one.configured(short)
+    for _ in range(3):
+        one.configured(dict(short))
+        assert one.limits()[SESSION] == one.limits(dict(short))[SESSION] == 7_000
+    assert parsed == [short]
+    assert one.limits({SESSION: "1"})[SESSION] == 6_000

@@ -12,6 +12,7 @@ from tidelog.broker.groups import streams_requests
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
+from tidelog.operations.groups import configure_group
 
 
 @pytest.fixture
@@ -148,6 +149,35 @@ def test_a_group_has_copies_as_it_is_configured(lake):
         (group,) = requests.ask(ApiKey.STREAMS_GROUP_DESCRIBE, 0, {"group_ids": ["app"]}).groups
         copies = [tasks(member.target_assignment.standby_tasks) for member in group.members]
         assert sorted(number for one in copies for number in one.get("1", [])) == [0, 1]
+
+
+def test_a_coordinator_that_takes_over_knows_what_the_group_is_configured_with(lake):
+    lake.create_topic("lines", 2)
+    with Requests(lake) as before:
+        running(before)
+    configure_group(GroupLog(lake), "app", {"streams.num.standby.replicas": "1"})
+    with Requests(lake) as requests:
+        coordinator = requests.broker.handlers[ApiKey.STREAMS_GROUP_HEARTBEAT].__wrapped__.__self__._coordinator
+        requests.loop.run_until_complete(coordinator._member_leases.round())
+        assert "app" in coordinator.groups()
+        assert beat(requests, member_id="other", process_id="q").error_code is ErrorCode.none
+        assert copies(lake) == [0, 1]
+
+
+def test_a_change_of_configuration_counts_at_the_next_decision(lake, requests):
+    lake.create_topic("lines", 2)
+    running(requests)
+    changes = {"streams.num.standby.replicas": "1", "streams.session.timeout.ms": "50000"}
+    configure_group(GroupLog(lake), "app", changes)
+    assert beat(requests, member_id="other", process_id="q").error_code is ErrorCode.none
+    assert copies(lake) == [0, 1]
+    assert GroupLog(lake).group("app").members["other"].session_timeout_ms == 50_000
+
+
+def copies(lake):
+    """The partitions of the second subtopology that have a copy."""
+    targets = GroupLog(lake).group("app").targets.values()
+    return sorted(task.partition for tasks in targets for task in tasks.standby if task.subtopology == "1")
 
 
 REFUSED = [
