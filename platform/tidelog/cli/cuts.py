@@ -1,6 +1,6 @@
 """`tidelog cut …`: create, list, describe, delete."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,13 +69,13 @@ def list_cuts(call: Session) -> None:
 def describe(call: Session, name: CutName) -> None:
     """Show a cut: the version and the offsets of each topic, and how far each group was."""
     from tidelog.cuts.cut_log import CutLog
-    from tidelog.operations.cuts import held_bytes
+    from tidelog.operations.cuts import held_files
 
     with call.open_lake() as opened:
         cut = CutLog(opened).get(name)
-        held = held_bytes(opened, cut) if cut.kept else {}
+        held = held_files(opened, [cut]).size if cut.kept else 0
     if call.as_json:
-        print_json({**cut_json(cut), **({"held_bytes": sum(held.values())} if cut.kept else {})})
+        print_json({**cut_json(cut), **({"held_bytes": held} if cut.kept else {})})
     else:
         console().print(description(cut, held))
 
@@ -114,9 +114,9 @@ def _kept(cut: "Cut") -> str:
     return "yes" if cut.kept else "no"
 
 
-def description(cut: "Cut", held: Mapping[str, int]) -> RenderableType:
-    """A cut's tables, and its groups' positions. `held`: bytes that stay for it alone, by table."""
-    kept = f", kept ({size(sum(held.values()))})" if cut.kept else ""
+def description(cut: "Cut", held: int) -> RenderableType:
+    """A cut's tables, and its groups' positions. `held`: bytes of files that stay for it."""
+    kept = f", kept ({size(held)})" if cut.kept else ""
     topics = [
         (name, str(one.version), str(partition), str(start), str(end))
         for name, one in sorted(cut.topics.items())

@@ -1,6 +1,6 @@
 """Cuts of a lake: how one is made while others write, and what is done with those that have names."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -41,7 +41,7 @@ from tidelog.log.lake import Lake
 from tidelog.log.rows.row_log import RowLog
 from tidelog.log.rules import names
 from tidelog.log.upkeep.holds import Holder, keep_version, read_holds
-from tidelog.log.upkeep.replaced_files import read_kept
+from tidelog.log.upkeep.replaced_files import read_removed
 from tidelog.log.upkeep.topic_files import list_files
 from tidelog.transactions.model import Transactional, TransactionKey, Verdict
 from tidelog.transactions.roll_forward import roll_forward
@@ -329,19 +329,41 @@ def _head(lake: Lake, folder: str) -> int:
     return max(versions, default=newest_floor(lake.storage, folder))
 
 
-def held_bytes(lake: Lake, cut: Cut) -> dict[str, int]:
-    """{table: bytes} of files that left their tables after a kept cut, and stay for it: what it costs.
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Files that left their tables after kept cuts, and stay for them: what the cuts cost.
 
-    Tables without any are not in it. Raises `StorageError`, `CorruptLogError`.
+    `by_cut`: {cut: bytes} of what each of them holds, which others may hold, too. `size`: bytes of all of it, once.
     """
-    held = {}
-    for folder, table in cut.tables.items():
-        head = _head(lake, folder)
-        if head <= table.version:
-            continue
-        removed = read_kept(lake.storage, folder, newest_floor(lake.storage, folder), head).removed
-        files = list_files(lake.storage, folder).data
-        size = sum(files[path].size for path, version in removed.items() if version > table.version and path in files)
-        if size:
-            held[folder] = size
-    return held
+
+    by_cut: Mapping[str, int]
+    size: int
+
+
+def held_files(lake: Lake, kept: Iterable[Cut]) -> Held:
+    """What kept cuts hold, by one look at each table. Raises `StorageError`, `CorruptLogError`."""
+    versions: dict[str, dict[str, int]] = {}
+    for cut in kept:
+        for folder, table in cut.tables.items():
+            versions.setdefault(folder, {})[cut.name] = table.version
+    by_cut: dict[str, int] = {cut: 0 for of_cuts in versions.values() for cut in of_cuts}
+    size = 0
+    for folder, of_cuts in versions.items():
+        oldest = min(of_cuts.values())
+        for removed, file_size in _replaced_since(lake, folder, oldest):
+            size += file_size
+            for cut_name, version in of_cuts.items():
+                by_cut[cut_name] += file_size if removed > version else 0
+    return Held(by_cut, size)
+
+
+def _replaced_since(lake: Lake, folder: str, version: int) -> Iterator[tuple[int, int]]:
+    """(entry, bytes) of the files that entries after a version took out of a table, and that are still there."""
+    storage = lake.storage
+    head = _head(lake, folder)
+    if head <= version:
+        return
+    first = max(version + 1, newest_floor(storage, folder) + 2)
+    removed = read_removed(storage, folder, range(first, head + 1))
+    files = list_files(storage, folder).data if removed else {}
+    yield from ((entry, files[path].size) for path, entry in removed.items() if path in files)

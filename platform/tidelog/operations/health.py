@@ -22,7 +22,7 @@ from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.holds import abandoned, read_holds
 from tidelog.operations.cluster import silent_brokers
 from tidelog.operations.connector_health import ConnectorHealth, SlotHealth, connector_health
-from tidelog.operations.cuts import held_bytes
+from tidelog.operations.cuts import held_files
 from tidelog.operations.groups import GroupLag, describe_group
 from tidelog.operations.maintenance import newest_whole_run
 from tidelog.operations.mirrors import MirrorStatus, read_status
@@ -54,7 +54,8 @@ class LakeFacts:
     format that this version does not know. `misfits`: installed packages
     of another version than tidelog works with, (what is there, what is needed). `connectors`: those that are not well;
     `follows`: the source of a lake that follows one, and `mirror`: what its mirror said last. `kept_cuts`: {name: bytes
-    of files that stay for it}. Times in ms since the epoch.
+    of files that stay for it}, and `kept_bytes` of all of them, as several may hold one file. Times in ms since the
+    epoch.
     """
 
     uri: str
@@ -75,6 +76,7 @@ class LakeFacts:
     follows: str = ""
     mirror: MirrorStatus | None = None
     kept_cuts: Mapping[str, int] = field(default_factory=dict)
+    kept_bytes: int = 0
     misfits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
@@ -132,8 +134,8 @@ def _with_movers(facts: LakeFacts, lake: Lake, slots: AskedSlots) -> LakeFacts:
     with suppress(TidelogError):
         facts = replace(facts, slots=tuple(slots(lake)))
     with suppress(TidelogError):
-        kept = {name: cut for name, cut in CutLog(lake).all().items() if cut.kept}
-        facts = replace(facts, kept_cuts={name: sum(held_bytes(lake, cut).values()) for name, cut in kept.items()})
+        held = held_files(lake, (cut for cut in CutLog(lake).all().values() if cut.kept))
+        facts = replace(facts, kept_cuts=held.by_cut, kept_bytes=held.size)
     with suppress(TidelogError):
         follows = lake.follows()
         if follows is not None:

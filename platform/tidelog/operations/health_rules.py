@@ -248,12 +248,20 @@ def _checkpoint_late(facts: LakeFacts) -> Iterator[tuple[str, str]]:
 
 @_rule("cut-costs", Level.WARNING)
 def _cut_costs(facts: LakeFacts) -> Iterator[tuple[str, str]]:
-    for name, held in sorted(facts.kept_cuts.items()):
-        if held >= _LITTLE_BYTES:
-            yield (
-                f"Cut '{name}' is kept, and {held / 2**30:.1f} GiB of files that left their tables since stay for it.",
-                f"Delete it when nothing needs it any more ('tidelog cut delete {name}'), and run 'tidelog maintain'.",
-            )
+    costly = {name: held for name, held in sorted(facts.kept_cuts.items()) if held >= _LITTLE_BYTES}
+    if len(costly) == 1:
+        [(name, held)] = costly.items()
+        yield (
+            f"Cut '{name}' is kept, and {held / 2**30:.1f} GiB of files that left their tables since stay for it.",
+            f"Delete it when nothing needs it any more ('tidelog cut delete {name}'), and run 'tidelog maintain'.",
+        )
+    elif costly:
+        each = ", ".join(f"'{name}' ({held / 2**30:.1f} GiB)" for name, held in costly.items())
+        yield (
+            f"Cuts {each} are kept, and {facts.kept_bytes / 2**30:.1f} GiB of files in all that left their tables since"
+            " stay for them; several may hold one file.",
+            "Delete those that nothing needs any more ('tidelog cut delete NAME'), and run 'tidelog maintain'.",
+        )
 
 
 @_rule("holds-abandoned", Level.WARNING)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from support.logs import quiet, read, values
+from support.logs import Calls, memory_lake, quiet, read, values
 from support.transactions import GROUP, SharedLake, copy, dies_before, offsets_to, stage
 
 from tidelog.check.lake import check_lake
@@ -16,7 +16,7 @@ from tidelog.log.delta import layout
 from tidelog.log.storage import Storage
 from tidelog.log.upkeep.holds import keep_version, read_holds
 from tidelog.operations import cuts
-from tidelog.operations.cuts import create_cut, delete_cut, take_cut
+from tidelog.operations.cuts import Held, create_cut, delete_cut, held_files, take_cut
 from tidelog.transactions.ports import GroupIdentity
 
 
@@ -270,3 +270,22 @@ def test_holds_stay_where_it_is_not_known_whether_the_cut_is_there(monkeypatch: 
     with pytest.raises(OutcomeUnknownError):
         create_cut(shared.first.lake, "friday", keep=True)
     assert {path.partition("/")[0] for path in cut_holds(shared.storage)} == {"in", "a", "b"}
+
+
+def test_what_several_kept_cuts_hold_is_found_by_one_look_at_each_entry() -> None:
+    lake, storage, _ = memory_lake()
+    lake.create_topic("t", 1)
+    for text in ("a", "b", "c"):
+        lake.topic("t").append(values(text))
+    sizes = [segment.size for segment in lake.topic("t").state().live(0)]
+    first = create_cut(lake, "first", keep=True)
+    lake.delete_records("t", {0: 1})
+    create_cut(lake, "second", keep=True)
+    lake.delete_records("t", {0: 2})
+    create_cut(lake, "last", keep=True)
+    head = lake.topic("t").state().version
+    storage.hook = calls = Calls()
+    held = held_files(lake, CutLog(lake).all().values())
+    assert held == Held({"first": sizes[0] + sizes[1], "second": sizes[1], "last": 0}, sizes[0] + sizes[1])
+    entries = [path for method, path in calls.seen if method == "get" and path.startswith(f"t/{layout.LOG_FOLDER}")]
+    assert entries == [f"t/{layout.entry_path(v)}" for v in range(first.tables["t"].version + 1, head + 1)]

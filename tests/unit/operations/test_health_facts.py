@@ -168,4 +168,4 @@ def test_a_cut_that_is_kept(place):
     create_cut(place.lake, "saturday")
     place.lake.delete_records("orders", {0: -1})
     facts = gather("memory://doctor", lambda: place.storage, place.open, place.clock, SystemIds())
-    assert facts.kept_cuts == {"friday": size}
+    assert (facts.kept_cuts, facts.kept_bytes) == ({"friday": size}, size)

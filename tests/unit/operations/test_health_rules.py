@@ -187,6 +187,13 @@ def test_an_empty_lake_needs_no_maintenance():
     assert examined(replace(WELL, snapshot=LakeSnapshot(NOW_MS), topics={}, runs=())) == []
 
 
+def test_cuts_that_hold_the_same_files_are_summed_once():
+    held = {"friday": 3 * GIB, "saturday": 2 * GIB, "small": 1}
+    (found,) = examined(replace(WELL, kept_cuts=held, kept_bytes=4 * GIB))
+    assert "'friday' (3.0 GiB), 'saturday' (2.0 GiB)" in found.what
+    assert "4.0 GiB of files in all" in found.what
+
+
 def test_errors_come_first():
     both = replace(WELL, topics=topic(files=6000, small=5000), silent_brokers={1: "gone"})
     assert [one.level for one in examined(both)] == [Level.ERROR, Level.WARNING]
