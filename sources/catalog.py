@@ -50,6 +50,7 @@ class Catalog:
         self._names: list[str] = []
         self._listed_s = float("-inf")
         self._cuts: dict[str, Cut] = {}
+        self._ends_in_cuts: dict[tuple[str, str, str], Mapping[TopicPartition, int]] = {}
 
     def refresh(self, *, required: bool = False) -> None:
         """Look again. With `required` the topics that the query names must be there, else `UnknownTopicError`.
@@ -134,12 +135,16 @@ class Catalog:
         cut = self._cuts.get(name)
         if cut is None:
             cut = self._cuts[name] = CutLog(self.lake).get(name)
-        return {
-            TopicPartition(topic, partition): end
-            for topic, state in self._states.items()
-            if topic in cut.topics
-            for partition, end in ends_of(cut, topic, state.topic_id).items()
-        }
+        ends: dict[TopicPartition, int] = {}
+        for topic, state in self._states.items():
+            if cut.topic(topic) is None:
+                continue
+            of_topic = self._ends_in_cuts.get((name, topic, state.topic_id))
+            if of_topic is None:
+                of_topic = {TopicPartition(topic, p): end for p, end in ends_of(cut, topic, state.topic_id).items()}
+                self._ends_in_cuts[name, topic, state.topic_id] = of_topic
+            ends |= of_topic
+        return ends
 
     def segments(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sequence[Segment]]:
         """The live segments of partitions, by offset."""

@@ -65,6 +65,11 @@ class Cut:
         """The topics, by name."""
         return {name: table for name, table in self.tables.items() if not table.is_rows}
 
+    def topic(self, name: str) -> CutTable | None:
+        """A topic's table; None where the cut has none of that name."""
+        table = self.tables.get(name)
+        return None if table is None or table.is_rows else table
+
     @property
     def records(self) -> int:
         """How many offsets its topics cover: no fewer than records."""

@@ -168,7 +168,7 @@ def positions_within(
 
 def ends_of(cut: Cut, topic: str, topic_id: str) -> dict[int, int]:
     """{partition: end} of a topic in a cut. Raises `CutLostError` where the cut does not know the topic of that id."""
-    table = cut.topics.get(topic)
+    table = cut.topic(topic)
     if table is None:
         raise CutLostError(
             f"Cut {cut.name!r} has no topic '{topic}': it was made later. 'tidelog cut describe' shows what it has."

@@ -96,17 +96,21 @@ def _reset_to_cut(scenario: Scenario, place: TopicPartition, standing: Standing)
     return Reset(standing.start, "was not there at the cut, so it goes to the beginning")
 
 
-def reset_to_cut(lake: Lake, cut: Cut, group_id: str) -> Scenario:
-    """A reset to where a group was in a cut. What the cut says of topics that were created again since counts not."""
-    topics = {topic for topic, table in cut.topics.items() if _has(lake, topic, table.topic_id)}
+def reset_to_cut(
+    lake: Lake, log: GroupLog, cut: Cut, group_id: str, scope: Mapping[str, frozenset[int] | None] | None
+) -> Scenario:
+    """A reset to where a group was in a cut. What the cut says of topics that were created again since counts not.
+
+    `scope` as `standings` has it: no other topic is looked at.
+    """
     places = cut.positions.get(group_id, {})
-    ends = {(topic, p): end for topic in topics for p, end in cut.topics[topic].ends.items()}
-    return Scenario("cut", offsets={place: at for place, at in places.items() if place[0] in topics}, ends=ends)
-
-
-def _has(lake: Lake, topic: str, topic_id: str) -> bool:
-    state = lake.peek(topic)
-    return state is not None and state.topic_id == topic_id
+    topics = {topic for topic, _ in (*places, *log.offsets(group_id))} if scope is None else scope.keys()
+    ends: dict[TopicPartition, int] = {}
+    for topic in topics:
+        table, state = cut.topic(topic), lake.peek(topic)
+        if table is not None and state is not None and state.topic_id == table.topic_id:
+            ends |= {(topic, p): end for p, end in table.ends.items()}
+    return Scenario("cut", offsets={place: at for place, at in places.items() if place in ends}, ends=ends)
 
 
 def _within(offset: int, standing: Standing) -> Reset:

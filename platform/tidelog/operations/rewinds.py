@@ -117,7 +117,7 @@ def rewind_lake(
                 left[topic] = str(e)
     firsts = {}
     for topic, state in states.items():
-        known = cut.topics.get(topic)
+        known = cut.topic(topic)
         firsts[topic] = known.ends if known is not None and known.topic_id == state.topic_id else {}
     gone = dict.fromkeys(cut.topics.keys() - states.keys() - left.keys(), "it was deleted since")
     return _run(lake, cut, firsts, states, None, True, execute, executor, left | gone, branch)
@@ -190,7 +190,7 @@ def _restorable(
     topics = []
     for topic, state in states.items():
         theirs = branch.peek(topic)
-        if topic in cut.topics and theirs is not None and theirs.topic_id == state.topic_id:
+        if cut.topic(topic) is not None and theirs is not None and theirs.topic_id == state.topic_id:
             _require_nothing_erased(lake, cut, topic, state)
             topics.append(topic)
     return topics
@@ -246,7 +246,7 @@ def plan_positions(cut: Cut, views: Mapping[str, GroupView], states: Mapping[str
             state = states.get(topic)
             if state is None or partition >= state.partitions:
                 continue
-            table = cut.topics.get(topic)
+            table = cut.topic(topic)
             known = table is not None and table.topic_id == state.topic_id
             end = table.ends.get(partition, 0) if known and table is not None else 0
             after = max(state.start(partition), own.get((topic, partition), end) if known else 0)

@@ -82,7 +82,7 @@ def _in_cut(
     """A topic's table in a cut, its name, its state, and what is visible of it: the offsets of the cut."""
     cut = CutLog(lake).get(name)
     ends_of(cut, topic, state.topic_id)
-    table = cut.topics[topic]
+    table = cut.tables[topic]
     kept = lake.oldest_version(topic) <= table.version
     rows = (reader.option("versionAsOf", table.version) if kept else reader).load(folder)
     return rows, topic, state, visible_in(table.ranges, {} if kept else state.starts)

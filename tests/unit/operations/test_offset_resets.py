@@ -1,8 +1,12 @@
 """Where `tidelog group reset-offsets` sets offsets to: the plan."""
 
 import pytest
+from support.logs import Calls, memory_lake, values
 
-from tidelog.operations.offset_resets import Reset, Scenario, Standing, plan_reset
+from tidelog.groups.model import CommittedOffset
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.operations.cuts import create_cut
+from tidelog.operations.offset_resets import Reset, Scenario, Standing, plan_reset, reset_to_cut
 
 PLACE = ("t", 0)
 # offsets:  0 ... [10 ........ 20)   committed: 15, or what the row says
@@ -51,3 +55,23 @@ def test_a_plan_goes_by_topic_and_partition():
     plan = plan_reset(Scenario("earliest"), {("u", 0): NEVER, ("t", 10): NEVER, ("t", 2): NEVER})
     assert list(plan) == [("t", 2), ("t", 10), ("u", 0)]
     assert plan["u", 0] == Reset(10)
+
+
+@pytest.mark.parametrize(
+    ("scope", "looked_at"),
+    [(None, {"t", "since"}), ({"t": None}, {"t"}), ({"other": frozenset({0})}, {"other"})],
+)
+def test_a_reset_to_a_cut_looks_at_no_other_topics(scope, looked_at):
+    lake, storage, _ = memory_lake()
+    for topic in ("t", "other", "since", "more"):
+        lake.create_topic(topic, 1)
+        lake.topic(topic).append(values("a"))
+    log = GroupLog(lake)
+    log.commit_offsets("g", {("t", 0): CommittedOffset(1)})
+    cut = create_cut(lake, "friday")
+    log.commit_offsets("g", {("since", 0): CommittedOffset(1)})
+    storage.hook = calls = Calls()
+    scenario = reset_to_cut(lake, log, cut, "g", scope)
+    assert {path.partition("/")[0] for _, path in calls.seen} - {"__consumer_offsets"} == looked_at
+    assert set(scenario.ends) == {(topic, 0) for topic in looked_at}
+    assert scenario.offsets == ({("t", 0): 1} if "t" in looked_at else {})

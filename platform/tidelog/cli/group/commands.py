@@ -175,7 +175,7 @@ def reset_offsets(
 
     with _open(call) as (opened, log):
         scenario = target.scenario(
-            name, opened.clock.now_ms(), lambda cut: reset_to_cut(opened, CutLog(opened).get(cut), name)
+            name, opened.clock.now_ms(), lambda cut: reset_to_cut(opened, log, CutLog(opened).get(cut), name, scope)
         )
         partitions = standings(opened, log, name, scope, scenario)
         if not partitions:
