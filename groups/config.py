@@ -5,9 +5,10 @@ Source: `GroupConfig`, `GroupCoordinatorConfig` (kafka 4.2).
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.config.broker_keys import BROKER_KEYS
 from tidelog.log.config.key_type import Key, int_of
 from tidelog.log.config.overrides import KeyDescription, KeyValue, Settings, keys_of
 
@@ -103,3 +104,40 @@ class ConfigBounds:
     def bounded(self, value: int) -> int:
         """The value, or the bound that it is beyond: it may have been set where other bounds held."""
         return max(self.low, min(value, self.high))
+
+
+# {key: the settings of brokers that bound it}; "" for 0.
+_BOUNDED: Final = {
+    "consumer.session.timeout.ms": ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    "consumer.heartbeat.interval.ms": (
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+    ),
+    "streams.session.timeout.ms": ("group.streams.min.session.timeout.ms", "group.streams.max.session.timeout.ms"),
+    "streams.heartbeat.interval.ms": (
+        "group.streams.min.heartbeat.interval.ms",
+        "group.streams.max.heartbeat.interval.ms",
+    ),
+    "streams.num.standby.replicas": ("", "group.streams.max.standby.replicas"),
+}
+
+
+def bounds_by(settings: Mapping[str, Any]) -> tuple[ConfigBounds, ...]:
+    """What groups may be configured with by these settings of a broker, each by its key."""
+    return tuple(
+        ConfigBounds(key, settings[low] if low else 0, low or "0", settings[high], high)
+        for key, (low, high) in _BOUNDED.items()
+    )
+
+
+_DEFAULTS: Final = {name: key.default for name, key in BROKER_KEYS.items()}
+# What holds where no broker is asked.
+DEFAULT_BOUNDS: Final = bounds_by(_DEFAULTS)
+# The sessions that members without a broker go by, whatever bounds hold where they were set: those of any consumer.
+MEMBER_SESSIONS: Final = ConfigBounds(
+    "consumer.session.timeout.ms",
+    _DEFAULTS["group.min.session.timeout.ms"],
+    "group.min.session.timeout.ms",
+    _DEFAULTS["group.max.session.timeout.ms"],
+    "group.max.session.timeout.ms",
+)

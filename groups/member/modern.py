@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from enum import Enum, auto
 
-from tidelog.groups.config import GroupConfig
+from tidelog.groups.config import MEMBER_SESSIONS, GroupConfig
 from tidelog.groups.member.events import (
     AssignableTopics,
     Assigned,
@@ -396,9 +396,10 @@ def _rule(
 
 def _session_ms(view: GroupView) -> int:
     try:
-        return GroupConfig.parse(view.config).consumer_session_timeout_ms
+        config = GroupConfig.parse(view.config)
     except InvalidConfigError:  # a newer program has set what this one does not know
-        return GroupConfig().consumer_session_timeout_ms
+        config = GroupConfig()
+    return MEMBER_SESSIONS.bounded(config.consumer_session_timeout_ms)
 
 
 def _places(partitions: Assignment) -> frozenset[TopicPartition]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tidelog.groups.config import GroupConfig
+from tidelog.groups.config import DEFAULT_BOUNDS, GroupConfig
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from tidelog.groups.member.failure_detector import ExternalFailureDetector
 from tidelog.groups.member.heartbeats import Leases
@@ -211,9 +211,10 @@ def set_offsets(lake: Lake, log: GroupLog, group_id: str, offsets: Mapping[Topic
 def configure_group(log: GroupLog, group_id: str, changes: Mapping[str, str | None]) -> GroupConfig:
     """Change what a group is configured with; None resets a key. The group need not be there yet.
 
-    Brokers bound these values by settings of their own. Raises `InvalidGroupError`, `InvalidConfigError`.
+    Values are within the bounds that brokers have by default; a broker that has others takes them where it is asked.
+    Raises `InvalidGroupError`, `InvalidConfigError`.
     """
-    return log.decide(group_id, lambda view: configure(view, group_id, changes))
+    return log.decide(group_id, lambda view: configure(view, group_id, changes, DEFAULT_BOUNDS))
 
 
 def delete_group(lake: Lake, log: GroupLog, group_id: str) -> None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidelog.broker.base.settings import GroupSettings
-from tidelog.groups.config import ConfigBounds, GroupConfig
+from tidelog.groups.config import ConfigBounds, GroupConfig, bounds_by
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.base.keys import keys_of
 
 SESSION: Final = "consumer.session.timeout.ms"
 HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
@@ -28,37 +29,7 @@ def inherited(settings: GroupSettings) -> Mapping[str, Any]:
 
 def bounds_of(settings: GroupSettings) -> tuple[ConfigBounds, ...]:
     """What a group may be configured with."""
-    return (
-        ConfigBounds(
-            SESSION,
-            settings.consumer_min_session_timeout_ms,
-            "group.consumer.min.session.timeout.ms",
-            settings.consumer_max_session_timeout_ms,
-            "group.consumer.max.session.timeout.ms",
-        ),
-        ConfigBounds(
-            HEARTBEAT,
-            settings.consumer_min_heartbeat_interval_ms,
-            "group.consumer.min.heartbeat.interval.ms",
-            settings.consumer_max_heartbeat_interval_ms,
-            "group.consumer.max.heartbeat.interval.ms",
-        ),
-        ConfigBounds(
-            STREAMS_SESSION,
-            settings.streams_min_session_timeout_ms,
-            "group.streams.min.session.timeout.ms",
-            settings.streams_max_session_timeout_ms,
-            "group.streams.max.session.timeout.ms",
-        ),
-        ConfigBounds(
-            STREAMS_HEARTBEAT,
-            settings.streams_min_heartbeat_interval_ms,
-            "group.streams.min.heartbeat.interval.ms",
-            settings.streams_max_heartbeat_interval_ms,
-            "group.streams.max.heartbeat.interval.ms",
-        ),
-        ConfigBounds(STANDBYS, 0, "0", settings.streams_max_standby_replicas, "group.streams.max.standby.replicas"),
-    )
+    return bounds_by({key.name: getattr(settings, field) for field, key in keys_of(GroupSettings).items()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -352,4 +352,6 @@ def test_a_group_is_configured(address):
     assert changed == {"group": "later", "config": {}}
     assert "Nothing to change" in refused(2, *asked)
     assert "Unknown group config name: no.such" in refused(1, *asked, "--config", "no.such=1")
+    too_short = refused(1, *asked, "--config", "consumer.session.timeout.ms=1")
+    assert "greater than or equal to group.consumer.min.session.timeout.ms" in too_short
     assert "later" not in done("group", "list", "--lake", address).stdout

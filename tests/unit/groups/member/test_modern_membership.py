@@ -94,6 +94,17 @@ def test_a_session_is_as_long_as_the_group_is_configured() -> None:
     assert together(b) == ALL
 
 
+def test_a_session_is_never_so_short_that_members_evict_each_other() -> None:
+    """Whatever program, and by whatever bounds, has configured the group."""
+    group = FakeGroup()
+    group.log.decide(GROUP, lambda view: configure(view, GROUP, {"consumer.session.timeout.ms": "1"}))
+    a, b = group.join_modern("a"), group.join_modern("b")
+    group.run(20)
+    assert together(a, b) == ALL
+    assert {member.session_timeout_ms for member in group.state.members.values()} == {6_000}
+    assert [event for one in (a, b) for event in one.events() if event.startswith("lost")] == []
+
+
 def test_one_that_leaves_is_out_at_once() -> None:
     group = FakeGroup()
     a, b = group.join_modern("a"), group.join_modern("b")
