@@ -162,11 +162,11 @@ def delete_offsets(
     """Delete a group's offsets of these partitions. Answers, per partition, None or why it stays.
 
     Those of a topic that members subscribe to stay. One that was never committed is no error. Raises
-    GroupNotFoundError; GroupNotEmptyError when members are not of the consumer protocol, so that it is not known what
-    they read. Source: `GroupCoordinator.handleDeleteOffsets`.
+    GroupNotFoundError; GroupNotEmptyError when members are of a classic protocol of another type, so that it is not
+    known what they read. Source: `GroupCoordinator.handleDeleteOffsets`.
     """
     group = found_group(view, group_id)
-    if group.members and group.protocol_type != PROTOCOL_TYPE:
+    if group.members and not isinstance(group, EpochGroup) and group.protocol_type != PROTOCOL_TYPE:
         raise GroupNotEmptyError(
             f"Group {group_id!r} has members of type {group.protocol_type!r}, which don't say what they read, so "
             "that no offset of it can be deleted. Stop its members first."

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.group_scripts import GROUP, NOW_MS, member
+from support.streams_members import Streams
 
 from tidelog.groups.model import CommittedOffset, Group, GroupPhase, GroupView
 from tidelog.groups.rules.members import join
@@ -62,3 +63,16 @@ def test_who_can_not_be_read_may_read_everything() -> None:
 def test_members_of_another_type_keep_everything() -> None:
     with pytest.raises(GroupNotEmptyError, match="'connect'"):
         delete_offsets(GroupView(replace(LIVE, protocol_type="connect"), OFFSETS), GROUP, [("u", 0)])
+
+
+def test_of_a_streams_group_only_what_its_members_read_stays() -> None:
+    made = Streams()
+    made.join("m")
+    offsets = {
+        ("lines", 0): CommittedOffset(7),
+        ("by-word", 1): CommittedOffset(8),
+        ("formerly", 0): CommittedOffset(9),
+    }
+    decision = delete_offsets(replace(made.view, offsets=offsets), "g", offsets)
+    assert decision.offsets == {("formerly", 0): None}
+    assert {place[0] for place, error in decision.response.items() if error is not None} == {"lines", "by-word"}
