@@ -1,5 +1,6 @@
 """Objects of one store made those of another, without their bytes where both are in one place."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from support import versitygw
 from support.storage_adapters import ADAPTERS, names
 from support.unnamed_files import with_unnamed_files
 
-from tidelog.log.base.errors import StorageUnavailableError
+from tidelog.log.base.errors import StorageError, StorageUnavailableError
 from tidelog.log.storage import LocalStorage, ObjectStorage, Storage, local_links
 from tidelog.log.storage.port import Linked, LinksObjects
 from tidelog.log.storage.requests import RequestKind
@@ -112,6 +113,63 @@ def test_files_that_can_not_be_linked_are_named(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(local_links.os, "link", of_another_disk)
     assert link(stores, "t/a", "t/b", "t/c") == Linked(("t/c",), ("t/b",))
+
+
+@pytest.mark.parametrize("number", [errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EACCES])
+def test_files_that_can_not_be_linked_over_others_are_named(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    stores = pair("local", tmp_path)
+    stores[0].put("t/a", b"whole")
+    stores[1].put("t/a", b"who")
+    linked = os.link
+
+    def refuse(source: str, target: str, **folders: int) -> None:
+        if target.endswith(".tmp"):
+            raise OSError(number, os.strerror(number))
+        linked(source, target, **folders)
+
+    monkeypatch.setattr(local_links.os, "link", refuse)
+    assert link(stores, "t/a") == Linked(unlinked=("t/a",))
+    assert stores[1].get("t/a") == b"who"
+
+
+def test_a_file_that_goes_while_it_is_linked_over_another_one_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    stores = pair("local", tmp_path)
+    stores[0].put("t/a", b"whole")
+    stores[1].put("t/a", b"who")
+    linked = os.link
+
+    def vanish(source: str, target: str, **folders: int) -> None:
+        if target.endswith(".tmp"):
+            stores[0].delete("t/a")
+        linked(source, target, **folders)
+
+    monkeypatch.setattr(local_links.os, "link", vanish)
+    assert link(stores, "t/a") == Linked(missing=("t/a",))
+
+
+def test_nothing_stays_behind_where_a_name_is_a_folders(tmp_path: Path):
+    stores = pair("local", tmp_path)
+    stores[0].put("t/a", b"x")
+    stores[1].put("t/a/b", b"x")
+    with pytest.raises(StorageError, match="A folder has the name"):
+        link(stores, "t/a")
+    assert os.listdir(tmp_path / "lakes/target/t") == ["a"]
+
+
+def test_symbolic_links_are_followed_over_others_too(tmp_path: Path):
+    stores = pair("local", tmp_path)
+    stores[0].put("t/whole", b"whole")
+    for name in ("a", "b"):
+        (tmp_path / "source/t" / name).symlink_to("whole")
+    stores[1].put("t/b", b"who")
+    assert link(stores, "t/a", "t/b") == Linked()
+    for name in ("a", "b"):
+        there = tmp_path / "lakes/target/t" / name
+        assert (there.is_symlink(), os.path.samefile(there, tmp_path / "source/t/whole")) == (False, True)
 
 
 def test_the_names_of_linked_files_and_of_their_folders_are_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

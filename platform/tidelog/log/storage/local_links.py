@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from tidelog.log.storage.local_errors import Failing, failed_or_done
@@ -36,19 +37,17 @@ class Links:
                 self._make_folder(target)
                 into_folder = os.open(target, _FOLDER)
             try:
-                return self._link(source, target, names, from_folder, into_folder)
+                return self._link(target, names, from_folder, into_folder)
             finally:
                 os.close(into_folder)
         finally:
             os.close(from_folder)
 
-    def _link(self, source: str, target: str, names: Sequence[str], from_folder: int, into_folder: int) -> Linked:
+    def _link(self, target: str, names: Sequence[str], from_folder: int, into_folder: int) -> Linked:
         missing, unlinked = [], []
         for name in names:
             try:
-                os.link(name, name, src_dir_fd=from_folder, dst_dir_fd=into_folder)
-            except FileExistsError:
-                self._replace(f"{source}/{name}", f"{target}/{name}")
+                self._give(target, name, from_folder, into_folder)
             except FileNotFoundError:
                 missing.append(f"{target}/{name}")
             except OSError as error:
@@ -58,11 +57,26 @@ class Links:
                 unlinked.append(location)
         return Linked(tuple(missing), tuple(unlinked))
 
-    def _replace(self, source: str, location: str) -> None:
-        """Give a name that is taken to the source's file, unless it has it already."""
-        with Failing("replace", location, failed_or_done):
-            if os.path.samefile(source, location):
+    def _give(self, target: str, name: str, from_folder: int, into_folder: int) -> None:
+        """Give the source's file the name at the target, also where it is another file's. Raises OSError."""
+        try:
+            os.link(name, name, src_dir_fd=from_folder, dst_dir_fd=into_folder)
+            return
+        except FileExistsError:
+            if _is_one_file(name, from_folder, into_folder):
                 return
-            temporary = self._temporary_name(os.path.dirname(location))
-            os.link(source, temporary)
-            os.rename(temporary, location)
+        temporary = os.path.basename(self._temporary_name(target))
+        os.link(name, temporary, src_dir_fd=from_folder, dst_dir_fd=into_folder)
+        try:
+            os.rename(temporary, name, src_dir_fd=into_folder, dst_dir_fd=into_folder)
+        finally:  # it is still there where that failed, or where the name has become this file's meanwhile
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=into_folder)
+
+
+def _is_one_file(name: str, *folders: int) -> bool:
+    try:
+        one, other = (os.stat(name, dir_fd=folder) for folder in folders)
+    except FileNotFoundError:  # gone meanwhile
+        return False
+    return os.path.samestat(one, other)
