@@ -69,10 +69,17 @@ class Lake(log_lake.Lake):
 class ScratchLake(Lake):
     """A branch that is discarded when it is closed."""
 
+    _discarded = False
+
     def close(self) -> None:
-        """Close the lake, and delete all of it."""
+        """Close the lake, and delete all of it. May be called again, also after a call that failed."""
         from tidelog.log.storage import open_storage
         from tidelog.mirror.branch.discarding import discard_branch
 
-        super().close()
-        discard_branch(self, lambda uri: open_storage(uri, self.options))
+        if self._discarded:
+            return
+        try:
+            super().close()
+        finally:
+            discard_branch(self, lambda uri: open_storage(uri, self.options))
+            self._discarded = True

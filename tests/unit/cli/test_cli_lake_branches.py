@@ -6,6 +6,7 @@ import pytest
 from support.cli_calls import answer, cli, done, lake_address, open_lake, refused
 
 import tidelog
+from tidelog.log.base.errors import StorageUnavailableError
 
 
 @pytest.fixture
@@ -113,6 +114,44 @@ def test_a_branch_without_an_address_is_discarded_at_the_end(tmp_path):
             assert scratch.offsets("orders") == {0: (0, 1)}
             assert len(list(tmp_path.iterdir())) == 2
         assert lake.offsets("orders") == {0: (0, 0)}
+    assert [path.name for path in tmp_path.iterdir()] == ["lake"]
+
+
+def test_a_branch_without_an_address_may_be_closed_again(tmp_path):
+    with tidelog.Lake(tmp_path / "lake") as lake:
+        lake.create_topic("orders", 1)
+        with lake.branch() as scratch:
+            scratch.close()
+            assert [path.name for path in tmp_path.iterdir()] == ["lake"]
+
+
+def test_a_branch_that_can_not_be_closed_in_peace_is_discarded_all_the_same(tmp_path, monkeypatch):
+    def fail(_):
+        raise StorageUnavailableError("down")
+
+    with tidelog.Lake(tmp_path / "lake") as lake:
+        lake.create_topic("orders", 1)
+        scratch = lake.branch()
+        with monkeypatch.context() as patched:
+            patched.setattr(tidelog.Lake, "close", fail)
+            with pytest.raises(StorageUnavailableError, match="down"):
+                scratch.close()
+        assert [path.name for path in tmp_path.iterdir()] == ["lake"]
+        scratch.close()
+
+
+def test_a_branch_that_was_not_discarded_is_by_another_close(tmp_path, monkeypatch):
+    def fail(*_):
+        raise StorageUnavailableError("down")
+
+    with tidelog.Lake(tmp_path / "lake") as lake:
+        lake.create_topic("orders", 1)
+        scratch = lake.branch()
+        with monkeypatch.context() as patched:
+            patched.setattr("tidelog.mirror.branch.discarding.discard_branch", fail)
+            with pytest.raises(StorageUnavailableError, match="down"):
+                scratch.close()
+        scratch.close()
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]
 
 
