@@ -8,7 +8,7 @@ Source: `ClassicGroup`, `GroupMetadataManager` (kafka 4.0), `DelayedJoin`, `Init
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -99,6 +99,36 @@ class _ParkedJoin:
     fresh: bool
 
 
+class Making:
+    """The inner topics of a streams group that are to be made. `goes_on`: whether some are being made."""
+
+    def __init__(self) -> None:
+        self.goes_on = False
+        self._refused: dict[str, tuple[str, float]] = {}  # by topic: why it was not made, and until when that stands
+        self._warned: set[str] = set()
+
+    def keep(self, missing: Iterable[str]) -> None:
+        """Only these are still missing."""
+        self._refused = {name: self._refused[name] for name in missing if name in self._refused}
+        if not self._refused:
+            self._warned.clear()
+
+    def is_due(self, name: str, now_s: float) -> bool:
+        """Whether a topic is to be made now."""
+        return name not in self._refused or now_s >= self._refused[name][1]
+
+    def refuse(self, name: str, why: str, until_s: float) -> bool:
+        """A topic could not be made; whether that is to be logged: one of many reasons that are alike."""
+        self._refused[name] = why, until_s
+        is_new = why not in self._warned
+        self._warned.add(why)
+        return is_new
+
+    def refusals(self) -> Mapping[str, str]:
+        """{topic: why it was not made}."""
+        return {name: why for name, (why, _) in self._refused.items()}
+
+
 class CoordinatedGroup:
     """One group at its coordinator. Answers go back to the caller, by ticket; `due` says what time has brought.
 
@@ -116,6 +146,7 @@ class CoordinatedGroup:
         self.joining = 0
         # When the topics that members of the consumer protocol subscribe to are looked at again.
         self.refresh_s = 0.0
+        self.making = Making()
         # Until when is known which topics the regular expressions of members match.
         self.matched_until_s: dict[str, float] = {}
         self._settings = settings

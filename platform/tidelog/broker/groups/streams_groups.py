@@ -45,6 +45,8 @@ logger = logging.getLogger(__name__)
 # their copies are.
 _RECOVERY_LAG: Final = 10_000
 _OFFSETS_EVERY_MS: Final = 60_000
+# For so many of its longest heartbeat intervals a group takes it that a topic which was refused would be refused again.
+_REFUSED_BEATS: Final = 3
 
 
 class StreamsGroupHandlers:
@@ -132,8 +134,8 @@ class StreamsGroupHandlers:
         missing = answer.configured.missing if answer.configured is not None else ()
         if not missing:
             return answer.statuses
-        refused = await self._inner_topics.make(call.peer, missing)
-        group.refresh_s = 0.0  # the next heartbeat sees them
+        again_s = _REFUSED_BEATS * group.limits()[STREAMS_HEARTBEAT] / 1000
+        refused = await self._inner_topics.make(call.peer, group, missing, again_s)
         return [
             (status, f"{detail}. {refused}" if status is Status.MISSING_INTERNAL_TOPICS and refused else detail)
             for status, detail in answer.statuses

@@ -1,14 +1,17 @@
 """StreamsGroupHeartbeat and StreamsGroupDescribe at a broker: topics made, tasks and endpoints given, refusals."""
 
+import asyncio
+
 import pytest
 from kio.schema.errors import ErrorCode
+from support.broker_connections import FakeClock
 from support.broker_requests import Requests
 
 from tidelog.access.model import CLUSTER_NAME, Acl, AclOperation, AclPattern, AclPermission, AclResource
 from tidelog.access.state import AccessState
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.settings import GroupSettings
-from tidelog.broker.groups import streams_requests
+from tidelog.broker.groups import inner_topics, streams_requests
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
@@ -302,3 +305,81 @@ def made_with_rights(lake, requests):
     access.take(AccessState(frozenset({*acls, acl("CREATE", AclResource.CLUSTER, CLUSTER_NAME)})))
     beat(requests)
     assert {"app-words", "app-counts"} <= set(lake.topics())
+
+
+@pytest.fixture
+def creations(monkeypatch):
+    """The names of topics that were tried to be made."""
+    tried, create = [], inner_topics.create_topic
+    monkeypatch.setattr(
+        inner_topics, "create_topic", lambda lake, name, *rest: tried.append(name) or create(lake, name, *rest)
+    )
+    return tried
+
+
+def test_what_can_not_be_made_is_not_tried_at_each_heartbeat(tmp_path, creations, caplog):
+    clock = FakeClock()
+    with Lake(str(tmp_path / "lake"), clock=clock) as lake, Requests(lake) as requests:
+        lake.create_topic("lines", 2)
+        nonsense = [{"key": "cleanup.policy", "value": "nonsense"}]
+        logs = [{**INNER, "name": f"app-log-{number}", "topic_configs": nonsense} for number in range(5)]
+        joined = beat(requests, topology=part(state_changelog_topics=logs))
+        names = [one["name"] for one in logs]
+        assert sorted(creations) == sorted([*names, "app-counts", "app-words"])
+        for _ in range(3):
+            joined = again(requests, joined)
+            (status,) = joined.status
+            assert status.status_code == 3
+            assert "Topic app-log-0 could not be made: Invalid value nonsense" in status.status_detail
+            assert status.status_detail.endswith("2 more could not be made.")
+        assert len(creations) == 7
+        assert caplog.text.count("could not be made") == 1
+        clock.sleep(16)
+        again(requests, joined)
+        assert creations[7:] == names
+        assert caplog.text.count("could not be made") == 1
+
+
+def test_topics_are_made_one_after_the_other_while_members_get_answers(lake, requests, creations, monkeypatch):
+    """Many topics take longer than a member waits for its answer."""
+    lake.create_topic("lines", 2)
+    monkeypatch.setattr(inner_topics, "PATIENCE_S", 0.0)
+    context = requests.broker._context
+    at_once, is_open = context.blocking, asyncio.Event()
+
+    async def slow(call, *args):
+        if getattr(call, "__name__", "") == "_create":
+            await is_open.wait()
+        return await at_once(call, *args)
+
+    object.__setattr__(context, "blocking", slow)
+    joined = beat(requests)
+    assert [one.status_code for one in joined.status] == [3]
+    assert beat(requests, member_id="other", process_id="q").error_code is ErrorCode.none
+    assert creations == []
+
+    async def made():
+        is_open.set()
+        handlers = requests.broker.handlers[ApiKey.STREAMS_GROUP_HEARTBEAT].__wrapped__.__self__
+        await asyncio.gather(*handlers._inner_topics._tasks)
+
+    requests.loop.run_until_complete(made())
+    assert sorted(creations) == ["app-counts", "app-words"]
+    assert again(requests, joined, active_tasks=[], standby_tasks=[], warmup_tasks=[]).status == ()
+
+
+def test_topics_of_a_broker_that_stops_are_made_no_more(lake, monkeypatch):
+    lake.create_topic("lines", 2)
+    monkeypatch.setattr(inner_topics, "PATIENCE_S", 0.0)
+    with Requests(lake) as requests:
+        context = requests.broker._context
+        at_once = context.blocking
+
+        async def never(call, *args):
+            if getattr(call, "__name__", "") == "_create":
+                await asyncio.Event().wait()
+            return await at_once(call, *args)
+
+        object.__setattr__(context, "blocking", never)
+        assert beat(requests).error_code is ErrorCode.none
+    assert lake.topics() == ["lines"]
