@@ -12,8 +12,8 @@ from tidelog.groups.model import CommittedOffset, GroupView
 from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import ObjectNotFoundError, PolicyViolationError, TidelogError
+from tidelog.log.checkpoints.entry_ranges import decoded_entries
 from tidelog.log.delta import layout
-from tidelog.log.delta.actions import decode_entry
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.operations.groups import set_offsets
@@ -150,7 +150,8 @@ def _run(
 ) -> Rewind:
     if execute:
         lake.permit(layout.LAKE_FILE)()  # before anything is applied or written
-    restorable = [] if branch is None else _restorable(lake, branch, cut, states, where)
+    if branch is not None:
+        _require_branch_of(lake, branch, cut, where)
     log = GroupLog(lake)
     by = f"cut {cut.name}"
     if execute:
@@ -159,7 +160,11 @@ def _run(
             settle(topic)
         states = {topic: lake.topic(topic).state() for topic in states}
     # All that may refuse comes before the first record leaves.
-    crossing = _crossing(lake, cut, states)
+    restorable = [] if branch is None else _restorable(branch, cut, states)
+    looks = {topic: _look(lake, cut, topic, states[topic]) for topic in restorable}
+    for topic, look in looks.items():
+        _require_nothing_erased(topic, look)
+    crossing = _crossing(lake, cut, states, looks)
     compacted = tuple(topic for topic, state in states.items() if _is_compacted(state, firsts[topic]))
     rewound = tuple(
         rewind_topic(lake, topic, firsts[topic], by=by, where=where, executor=executor, dry_run=not execute)
@@ -177,27 +182,13 @@ def _run(
     return Rewind(cut, execute, rewound, tuple(positions), tuple(restored), crossing, left_dropped, left or {})
 
 
-def _restorable(
-    lake: Lake, branch: Lake, cut: Cut, states: Mapping[str, TopicState], where: Condition | None
-) -> list[str]:
-    """The topics that the branch has, too. Refuses to bring back what was erased since the cut."""
+def _require_branch_of(lake: Lake, branch: Lake, cut: Cut, where: Condition | None) -> None:
+    """Refuse any lake but a branch made at the cut: an earlier one has keys that were erased before the cut."""
     if where is not None:
         raise PolicyViolationError(
             "A condition says which records leave, and a branch brings back all that compaction dropped: give one of"
             " them."
         )
-    _require_branch_of(lake, branch, cut)
-    topics = []
-    for topic, state in states.items():
-        theirs = branch.peek(topic)
-        if cut.topic(topic) is not None and theirs is not None and theirs.topic_id == state.topic_id:
-            _require_nothing_erased(lake, cut, topic, state)
-            topics.append(topic)
-    return topics
-
-
-def _require_branch_of(lake: Lake, branch: Lake, cut: Cut) -> None:
-    """Refuse any lake but a branch made at the cut: an earlier one has keys that were erased before the cut."""
     facts = branch.branch_facts()
     if facts is None or not facts.is_whole or (facts.of, facts.cut, facts.time_ms) != (lake.uri, cut.name, cut.time_ms):
         raise PolicyViolationError(
@@ -207,17 +198,21 @@ def _require_branch_of(lake: Lake, branch: Lake, cut: Cut) -> None:
         )
 
 
-def _require_nothing_erased(lake: Lake, cut: Cut, topic: str, state: TopicState) -> None:
-    try:
-        for version in range(cut.tables[topic].version + 1, state.version + 1):
-            path = f"{topic}/{layout.entry_path(version)}"
-            if decode_entry(version, lake.storage.get(path), path).info.operation == "FORGET":
-                why = f"keys were erased from it since the cut (entry {version}), and would come back"
-                break
-        else:
-            return
-    except ObjectNotFoundError:
-        why = "its log is not kept back to the cut, so that nothing says whether keys were erased since"
+def _restorable(branch: Lake, cut: Cut, states: Mapping[str, TopicState]) -> list[str]:
+    """The topics that the cut and the branch have, too."""
+    theirs = {topic: branch.peek(topic) for topic in states if cut.topic(topic) is not None}
+    return [topic for topic, state in theirs.items() if state is not None and state.topic_id == states[topic].topic_id]
+
+
+def _require_nothing_erased(topic: str, look: "_Look | None") -> None:
+    """Refuse to bring back what was erased since the cut."""
+    if look is not None and look.erased is None:
+        return
+    why = (
+        "its log is not kept back to the cut, so that nothing says whether keys were erased since"
+        if look is None
+        else f"keys were erased from it since the cut (entry {look.erased}), and would come back"
+    )
     raise PolicyViolationError(
         f"Topic '{topic}' gets nothing back from a branch: {why}. Rewind it without the branch; what compaction dropped"
         " can be copied from the branch by hand."
@@ -269,19 +264,52 @@ def _move(lake: Lake, log: GroupLog, positions: Sequence[MovedPosition]) -> Iter
         yield from (replace(one, why_not=refusal and (one.why_not or refusal)) for one in own)
 
 
-# --- transactions that other topics have a part of -----------------------------------------------------------
+# --- what came after the cut, by the log ---------------------------------------------------------------------
 
 
-def _crossing(lake: Lake, cut: Cut, states: Mapping[str, TopicState]) -> dict[str, tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a topic's log says of the time after a cut.
+
+    `applied`: (transactional id, marker) of transactions. `erased`: the first entry that erased keys.
+    """
+
+    applied: frozenset[tuple[str, int]]
+    erased: int | None
+
+
+def _look(lake: Lake, cut: Cut, topic: str, state: TopicState) -> _Look | None:
+    """None where the log is not kept back to the cut."""
+    applied: set[tuple[str, int]] = set()
+    erased: int | None = None
+    try:
+        for entry in decoded_entries(lake.storage, topic, range(_first(cut, topic), state.version + 1)):
+            applied.update(markers(entry.actions).items())
+            if erased is None and entry.info.operation == "FORGET":
+                erased = entry.version
+    except ObjectNotFoundError:
+        return None
+    return _Look(frozenset(applied), erased)
+
+
+def _first(cut: Cut, topic: str) -> int:
+    """The first entry of a topic after a cut."""
+    table = cut.tables.get(topic)
+    return 0 if table is None else table.version + 1
+
+
+def _crossing(
+    lake: Lake, cut: Cut, states: Mapping[str, TopicState], looks: Mapping[str, _Look | None]
+) -> dict[str, tuple[str, ...]]:
     """{transactional id: other topics} of the transactions after the cut that wrote to these topics and to others.
 
-    A topic that can't be opened may have a part of each.
+    `looks`: at those of the topics that were looked at. A topic that can't be opened may have a part of each.
     """
     others = [topic for topic in lake.topics() if topic not in states]
     if not others:
         return {}
     crossing: dict[str, set[str]] = {}
-    applied = {topic: _applied_since(lake, cut, topic, state) for topic, state in states.items()}
+    applied = {topic: _applied_since(lake, cut, topic, state, looks.get(topic)) for topic, state in states.items()}
     wanted = {marker for found in applied.values() for marker in found}
     if not wanted:
         return {}
@@ -303,18 +331,13 @@ def _named(name: str, markers_: set[tuple[str, int | None]]) -> bool:
     return any(other == name for other, _ in markers_)
 
 
-def _applied_since(lake: Lake, cut: Cut, topic: str, state: TopicState) -> set[tuple[str, int | None]]:
-    """(transactional id, marker) of what a topic applied after the cut; where its log is gone, (id, None) of all."""
-    table = cut.tables.get(topic)
-    since = -1 if table is None else table.version
-    try:
-        if state.version - since > MOST_ENTRIES:
-            raise ObjectNotFoundError(topic)
-        applied: set[tuple[str, int | None]] = set()
-        for version in range(since + 1, state.version + 1):
-            path = f"{topic}/{layout.entry_path(version)}"
-            applied |= set(markers(decode_entry(version, lake.storage.get(path), path).actions).items())
-        return applied
-    except ObjectNotFoundError:
-        prefix = layout.TRANSACTION_PREFIX
-        return {(app_id.removeprefix(prefix), None) for app_id in state.txns if app_id.startswith(prefix)}
+def _applied_since(
+    lake: Lake, cut: Cut, topic: str, state: TopicState, look: _Look | None = None
+) -> set[tuple[str, int | None]]:
+    """(transactional id, marker) of what a topic applied after the cut; (id, None) of all, where its log can't say."""
+    if look is None and state.version - _first(cut, topic) < MOST_ENTRIES:
+        look = _look(lake, cut, topic, state)
+    if look is not None:
+        return set(look.applied)
+    prefix = layout.TRANSACTION_PREFIX
+    return {(app_id.removeprefix(prefix), None) for app_id in state.txns if app_id.startswith(prefix)}

@@ -1,5 +1,6 @@
 """Rewinds to a cut: which records leave, that offsets and sequences stay, which groups go back, what is named."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -22,10 +23,14 @@ from tidelog.log.base.errors import (
     StorageUnavailableError,
     UnknownTopicError,
 )
+from tidelog.log.checkpoints.entry_ranges import decoded_entries
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.delta import layout
+from tidelog.log.delta.actions import Entry
 from tidelog.log.lake import Lake
+from tidelog.log.storage import Storage
 from tidelog.mirror.branch.making import make_branch
+from tidelog.operations import rewinds
 from tidelog.operations.cuts import create_cut, take_cut
 from tidelog.operations.rewinds import rewind_lake, rewind_topics
 from tidelog.retention.compaction.run import LocalCompactor, compact
@@ -459,6 +464,20 @@ def test_only_a_branch_that_was_made_at_the_cut_brings_something_back() -> None:
     assert [text for _, text in seen(storage, clock)] == ["c0", "a1", "z1"]
     made = branch_of(lake, "made", "saturday")
     assert not rewind_topics(lake, cut, ["t"], execute=True, branch=made).failed
+
+
+def test_what_came_since_the_cut_is_looked_at_once_for_all_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake, branch, cut, _, _ = compacted_since("friday")
+    lake.create_topic("other", 1)
+    looked_at: list[str] = []
+
+    def spy(storage: Storage, folder: str, versions: range) -> Iterator[Entry]:
+        looked_at.append(folder)
+        return decoded_entries(storage, folder, versions)
+
+    monkeypatch.setattr(rewinds, "decoded_entries", spy)
+    rewind_topics(lake, cut, ["t"], branch=branch)
+    assert looked_at == ["t"]
 
 
 def test_a_branch_that_went_on_within_a_segment_brings_nothing_back() -> None:
