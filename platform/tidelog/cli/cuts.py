@@ -1,7 +1,6 @@
 """`tidelog cut …`: create, list, describe, delete."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +9,7 @@ from rich.text import Text
 
 from tidelog.commands.declare import command, family
 from tidelog.commands.options import Session
-from tidelog.commands.terminal import console, number, print_json, say, size, table
+from tidelog.commands.terminal import console, moment, number, print_json, say, size, table
 
 if TYPE_CHECKING:
     from tidelog.cuts.model import Cut
@@ -97,21 +96,15 @@ def _summary(cut: "Cut") -> str:
     return f"{len(cut.topics)} topics with {number(cut.records)} offsets, {len(cut.positions)} groups"
 
 
-def _time(cut: "Cut") -> str:
-    return datetime.fromtimestamp(cut.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
-
-
 def list_table(shown: "Iterable[Cut]") -> RenderableType:
     """A row for each cut."""
-    rows = [
-        (cut.name, _time(cut), str(len(cut.topics)), number(cut.records), str(len(cut.positions)), _kept(cut))
-        for cut in shown
-    ]
+    rows = [_row(cut) for cut in shown]
     return table(["NAME", "TIME", ">TOPICS", ">OFFSETS", ">GROUPS", "KEPT"], rows)
 
 
-def _kept(cut: "Cut") -> str:
-    return "yes" if cut.kept else "no"
+def _row(cut: "Cut") -> tuple[str, ...]:
+    numbers = str(len(cut.topics)), number(cut.records), str(len(cut.positions))
+    return (cut.name, moment(cut.time_ms, exact=True), *numbers, "yes" if cut.kept else "no")
 
 
 def description(cut: "Cut", held: int) -> RenderableType:
@@ -128,7 +121,7 @@ def description(cut: "Cut", held: int) -> RenderableType:
         for (topic, partition), offset in sorted(places.items())
     ]
     parts: list[RenderableType] = [
-        Text(f"{cut.name}  {_time(cut)}  {_summary(cut)}{kept}"),
+        Text(f"{cut.name}  {moment(cut.time_ms, exact=True)}  {_summary(cut)}{kept}"),
         Text(),
         table(["TOPIC", ">VERSION", ">PARTITION", ">START", ">END"], topics),
     ]

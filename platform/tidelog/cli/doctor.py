@@ -1,7 +1,6 @@
 """`tidelog doctor`: one page for three in the morning."""
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -9,7 +8,7 @@ from rich.text import Text
 
 from tidelog.commands.failures import CHECK_FOUND_ERRORS
 from tidelog.commands.options import Session
-from tidelog.commands.terminal import console, print_json, say, size
+from tidelog.commands.terminal import console, moment, print_json, say, size
 
 # What the first line counts.
 _COUNTED: Final = frozenset({"topics", "files", "groups", "brokers", "open_transactions"})
@@ -72,7 +71,7 @@ def _summary(facts: "LakeFacts") -> dict[str, int | float]:
         if run.waiting_until_ms is not None:
             summary["waiting_until_ms"] = run.waiting_until_ms
     if facts.kept_cuts:
-        summary |= {"kept_cuts": len(facts.kept_cuts), "kept_cuts_bytes": sum(facts.kept_cuts.values())}
+        summary |= {"kept_cuts": len(facts.kept_cuts), "kept_cuts_bytes": facts.kept_bytes}
     if facts.space is not None:
         summary |= {"disk_free_bytes": facts.space.free, "disk_bytes": facts.space.total}
     return summary
@@ -82,7 +81,7 @@ def _waits(run: "MaintenanceRun") -> str:
     """How much waits, and until when: the end of a sentence."""
     until = "a job that reads them ends"
     if run.waiting_until_ms is not None:
-        until = f"{datetime.fromtimestamp(run.waiting_until_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        until = moment(run.waiting_until_ms)
     return f" ({size(run.waiting_bytes)}), until {until}, by the next maintenance after that"
 
 

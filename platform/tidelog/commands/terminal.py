@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from inspect import cleandoc
 from typing import Any, TextIO
 
@@ -141,6 +142,15 @@ def duration(ms: int) -> str:
         if ms and ms % length == 0:
             return f"{ms // length} {unit}"
     return f"{ms} ms"
+
+
+def moment(ms: int, *, exact: bool = False) -> str:
+    """A time, in ms since the epoch, to the second or `exact`.
+
+    >>> moment(1_764_320_400_007), moment(1_764_320_400_007, exact=True)
+    ('2025-11-28 09:00:00 UTC', '2025-11-28 09:00:00.007 UTC')
+    """
+    return f"{datetime.fromtimestamp(ms // 1000, UTC):%Y-%m-%d %H:%M:%S}{f'.{ms % 1000:03}' if exact else ''} UTC"
 
 
 def in_words(name: str, value: str) -> str:

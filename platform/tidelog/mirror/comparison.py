@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
+from tidelog.log.rules import names
 from tidelog.log.topic import Topic
 from tidelog.transactions.transaction_log import TransactionLog
 
@@ -17,7 +17,7 @@ def differences(source: Lake, follower: Lake) -> Iterator[str]:
 
     Both are read as any client reads them, and nothing is compared that a client can't see. Raises what reading does.
     """
-    topics = {lake: [n for n in lake.topics(internal=True) if not _is_table(n)] for lake in (source, follower)}
+    topics = {lake: [n for n in lake.topics(internal=True) if not names.is_table(n)] for lake in (source, follower)}
     for name in sorted(set(topics[source]) ^ set(topics[follower])):
         where = "follower" if name in topics[source] else "source"
         yield f"the {where} has no topic '{name}'"
@@ -28,11 +28,6 @@ def differences(source: Lake, follower: Lake) -> Iterator[str]:
     yield from _of_mappings("transactional id", *transactions)
     open_ones = ({one.key: one for one in TransactionLog(lake).all_open()} for lake in (source, follower))
     yield from _of_mappings("open transaction", *open_ones)
-
-
-def _is_table(name: str) -> bool:
-    tables = (layout.OFFSETS_TABLE, layout.TRANSACTIONS_TABLE, layout.CLUSTER_TABLE, layout.ACCESS_TABLE)
-    return name in tables or name.startswith(f"{layout.OFFSETS_TABLE}-")
 
 
 def _of_topic(name: str, source: Lake, follower: Lake) -> Iterator[str]:

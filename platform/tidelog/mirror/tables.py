@@ -11,8 +11,7 @@ class Rank(IntEnum):
     """The order in which a round ships tables; their heads are read the other way round.
 
     What a table's entries rest on is in the tables of lower ranks: a record's bytes name a schema, a committed offset
-    names records, a committed transaction names records and offsets, a
-    cut names versions of all the others.
+    names records, a committed transaction names records and offsets, a cut names versions of all the others.
     """
 
     SCHEMAS = 0
@@ -31,9 +30,6 @@ def rank(name: str, wanted: re.Pattern[str] | None = None) -> Rank | None:
     >>> [rank(name, re.compile("orders|pay.*")) for name in ("orders", "others", "_schemas", "__cluster")]
     [<Rank.TOPICS: 1>, None, <Rank.SCHEMAS: 0>, None]
     """
-    own = (layout.CLUSTER_TABLE, layout.MIRROR_FOLDER, layout.BRANCHES_FOLDER)
-    if name in own or name.startswith(layout.PROOF_PREFIX):
-        return None
     if name == layout.CUTS_TABLE:
         return Rank.CUTS
     if name == layout.TRANSACTIONS_TABLE:
@@ -44,6 +40,6 @@ def rank(name: str, wanted: re.Pattern[str] | None = None) -> Rank | None:
         return Rank.ACCESS
     if name == layout.SCHEMAS_TOPIC:
         return Rank.SCHEMAS
-    if names.why_invalid(name) or not (wanted is None or names.is_internal(name) or wanted.fullmatch(name)):
+    if not names.may_be_topic(name) or not (wanted is None or names.is_internal(name) or wanted.fullmatch(name)):
         return None
     return Rank.TOPICS

@@ -35,6 +35,7 @@ from tidelog.log.base.errors import (
 )
 from tidelog.log.checkpoints.entry_ranges import decoded_entries
 from tidelog.log.checkpoints.reading import newest_floor
+from tidelog.log.config.lake_file import tables_among
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Entry
 from tidelog.log.lake import Lake
@@ -149,12 +150,7 @@ class _Making:
     # --- topics --------------------------------------------------------------------------------------------
 
     def _topics(self) -> list[str]:
-        return [
-            name
-            for name in self._lake.storage.list_folders("")
-            if not names.why_invalid(name) and not names.is_table(name)
-            if name not in (layout.MIRROR_FOLDER, layout.BRANCHES_FOLDER) and not name.startswith(layout.PROOF_PREFIX)
-        ]
+        return list(filter(names.may_be_topic, self._lake.storage.list_folders("")))
 
     def _topic_at(self, topic: str) -> TableAt:
         """A topic at the head of its log; of what is no topic that there is none."""
@@ -319,7 +315,7 @@ def _require_there(lake: Lake, name: str, folder: str, table: CutTable) -> None:
 def _tables(lake: Lake) -> list[str]:
     """The folders of all tables that a cut may name."""
     folders = [name for name in lake.storage.list_folders("") if name not in (layout.CLUSTER_TABLE, layout.CUTS_TABLE)]
-    return [name for name in folders if layout.LOG_FOLDER in lake.storage.list_folders(name)]
+    return tables_among(lake.storage, folders)
 
 
 def _head(lake: Lake, folder: str) -> int:
@@ -343,10 +339,11 @@ class Held:
 def held_files(lake: Lake, kept: Iterable[Cut]) -> Held:
     """What kept cuts hold, by one look at each table. Raises `StorageError`, `CorruptLogError`."""
     versions: dict[str, dict[str, int]] = {}
+    by_cut: dict[str, int] = {}
     for cut in kept:
+        by_cut[cut.name] = 0
         for folder, table in cut.tables.items():
             versions.setdefault(folder, {})[cut.name] = table.version
-    by_cut: dict[str, int] = {cut: 0 for of_cuts in versions.values() for cut in of_cuts}
     size = 0
     for folder, of_cuts in versions.items():
         oldest = min(of_cuts.values())

@@ -15,6 +15,7 @@ from tidelog.log.base.errors import ObjectNotFoundError, PolicyViolationError, T
 from tidelog.log.checkpoints.entry_ranges import decoded_entries
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
+from tidelog.log.rules import names
 from tidelog.log.state.topic_state import TopicState
 from tidelog.operations.groups import set_offsets
 from tidelog.retention.predicates.where import Condition
@@ -108,7 +109,7 @@ def rewind_lake(
     for topic in lake.topics(internal=True):
         if topic == layout.SCHEMAS_TOPIC:
             left[topic] = "the ids of its schemas are given once"
-        elif topic not in (layout.CUTS_TABLE, layout.CLUSTER_TABLE) and topic not in _rows(cut):
+        elif not names.is_table(topic):
             try:
                 states[topic] = lake.topic(topic).state()
             except TidelogError as e:
@@ -121,10 +122,6 @@ def rewind_lake(
         firsts[topic] = known.ends if known is not None and known.topic_id == state.topic_id else {}
     gone = dict.fromkeys(cut.topics.keys() - states.keys() - left.keys(), "it was deleted since")
     return _run(lake, cut, firsts, states, None, True, execute, executor, left | gone, branch)
-
-
-def _rows(cut: Cut) -> set[str]:
-    return {name for name, table in cut.tables.items() if table.is_rows}
 
 
 def _refuse_schemas(topic: str) -> None:

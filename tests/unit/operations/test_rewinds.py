@@ -175,6 +175,15 @@ def test_partitions_and_topics_that_came_after_the_cut() -> None:
     assert rewind_lake(lake, cut).left["t"] == "it was deleted since"
 
 
+def test_tables_that_came_after_the_cut_are_no_topics() -> None:
+    lake, _, _ = lake_with(records("a0"))
+    cut = take_cut(lake)
+    GroupLog(lake).commit_offsets("g", {("t", 0): CommittedOffset(1)})
+    create_cut(lake, "later")
+    done = rewind_lake(lake, cut)
+    assert ([one.topic for one in done.topics], done.left) == (["t"], {})
+
+
 def test_a_follower_is_not_rewound() -> None:
     lake, storage, clock = lake_with(records("a0"))
     cut = take_cut(lake)

@@ -1,14 +1,13 @@
 """How brokers are shown: a row each, and JSON documents."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import RenderableType
 
 from tidelog.cli.serving.kafka_file import KeyRow
 from tidelog.cluster.model import RegisteredBroker
-from tidelog.commands.terminal import DASH, table
+from tidelog.commands.terminal import DASH, moment, table
 from tidelog.operations.cluster import ClusterDescription, LedTopic
 
 
@@ -37,7 +36,7 @@ def brokers_table(brokers: Sequence[RegisteredBroker], cluster: ClusterDescripti
                 ",".join(f"{at.host}:{at.port}" for at in broker.listeners) or DASH,
                 broker.rack or DASH,
                 "yes" if broker == cluster.controller else "no",
-                _time(broker.started_ms),
+                moment(broker.started_ms),
                 broker.registration,
             )
             for broker in brokers
@@ -59,15 +58,11 @@ def topics_table(topics: Sequence[LedTopic]) -> RenderableType:
                 topic.name,
                 str(topic.leaders),
                 f"{topic.cores:.2f}",
-                DASH if topic.since_ms is None else _time(topic.since_ms),
+                DASH if topic.since_ms is None else moment(topic.since_ms),
             )
             for topic in topics
         ],
     )
-
-
-def _time(ms: int) -> str:
-    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def keys_json(rows: Sequence[KeyRow]) -> list[dict[str, str]]:

@@ -1,6 +1,5 @@
 """`tidelog lake branch|branches`: lakes that share what another one held, and go their own way from there."""
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +9,7 @@ from tidelog.commands import views
 from tidelog.commands.declare import command
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
-from tidelog.commands.terminal import console, print_json, say, size, table
+from tidelog.commands.terminal import console, moment, print_json, say, size, table
 
 if TYPE_CHECKING:
     from tidelog.mirror.branch.discarding import DiscardReport
@@ -108,7 +107,7 @@ def branches(call: Session) -> None:
         (
             note.lake,
             note.cut or "-",
-            f"{datetime.fromtimestamp(note.time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC",
+            moment(note.time_ms),
             note.state.value,
         )
         for note in notes

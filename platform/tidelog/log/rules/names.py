@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tidelog.log.base.errors import InvalidTopicError
+from tidelog.log.delta import layout
 
 MAX_NAME_LENGTH: Final = 249
 
@@ -45,6 +46,11 @@ def is_internal(name: str) -> bool:
 def is_table(name: str) -> bool:
     """Return whether `name` is a table of rows of tidelog's own, which no topic may be called."""
     return _TABLES.fullmatch(name) is not None
+
+
+def may_be_topic(name: str) -> bool:
+    """Return whether a folder of that name, in a lake's root, may be a topic's."""
+    return not (why_invalid(name) or is_table(name) or name.startswith(layout.PROOF_PREFIX))
 
 
 def collides(a: str, b: str) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 from tidelog.log.base.errors import InvalidTopicError
-from tidelog.log.rules.names import check_new, collides, is_internal, validate
+from tidelog.log.rules.names import check_new, collides, is_internal, may_be_topic, validate
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,22 @@ def test_a_new_topic_must_not_collide_with_an_existing_one() -> None:
 
 def test_a_topic_of_the_same_name_is_no_collision() -> None:
     check_new("a.b", ["a.b", "a-b"])
+
+
+@pytest.mark.parametrize(
+    ("folder", "may"),
+    [
+        ("orders", True),
+        ("_schemas", True),
+        ("__audit", True),
+        ("__cuts", False),
+        ("__consumer_offsets-3", False),
+        ("__mirror", False),
+        ("__branches", False),
+        ("__tidelog-proof-1", False),
+        ("_delta_log", False),
+        ("no topic's name", False),
+    ],
+)
+def test_which_folders_of_a_lake_may_be_topics(folder: str, may: bool) -> None:
+    assert may_be_topic(folder) is may
