@@ -18,6 +18,7 @@ from tidelog.broker.base.group_configs import HEARTBEAT, SESSION
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import InvalidHeartbeatError, code_of
+from tidelog.broker.groups.heartbeating import REFRESH_S, decided, interval_ms
 from tidelog.broker.groups.subscriptions import Subscriptions
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.model import AnyGroup, Assignment, ConsumerGroup, Decision, GroupView
@@ -30,12 +31,6 @@ logger = logging.getLogger(__name__)
 _MS: Final = timedelta(milliseconds=1)
 # The version since which clients make member ids, and subscribe by regular expressions.
 _CLIENT_IDS_SINCE: Final = 1
-# Between looks at the topics that a group subscribes to, and at those that a member's expression matches.
-REFRESH_S: Final = 1.0
-# The shortest interval between heartbeats, and what a member more, and an entry's time, add to it.
-_SHORTEST_MS: Final = 500
-_MEMBER_MS: Final = 2
-_ENTRIES: Final = 10
 
 
 class ConsumerGroupHandlers:
@@ -106,21 +101,7 @@ class ConsumerGroupHandlers:
             )
             return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
 
-        answer = self._unchanged(group, rule)
-        if answer is None:
-            answer = await self._coordinator.change(group, rule)
-        if request.epoch >= JOINS:
-            group.heard(request.member_id, self._clock.elapsed_s())
-        return answer
-
-    def _unchanged(self, group: CoordinatedGroup, rule: Any) -> HeartbeatAnswer | None:
-        """The answer by the group as it was last seen; None where that changes something, or refuses."""
-        try:
-            decision = rule(GroupView(group.state, config=group.config))
-        except TidelogError:
-            return None
-        answer: HeartbeatAnswer = decision.response[0]
-        return answer if decision.group is None else None
+        return await decided(self._coordinator, group, request, rule, self._clock)
 
     async def _matched(self, call: Call, group: CoordinatedGroup, request: Heartbeat, now_s: float) -> Heartbeat:
         """The request with what the member's regular expression matches, where that is to be looked up.
@@ -170,11 +151,6 @@ class ConsumerGroupHandlers:
                 f" {', '.join(self._settings.consumer_assignors)}."
             )
         return request
-
-
-def interval_ms(members: int, entry_s: float, longest_ms: int) -> int:
-    """How long a member waits with its next heartbeat: the less a heartbeat costs, the shorter a rebalance is."""
-    return min(max(_SHORTEST_MS, _MEMBER_MS * members, round(_ENTRIES * entry_s * 1000)), longest_ms)
 
 
 def _problem(request: Heartbeat) -> str | None:

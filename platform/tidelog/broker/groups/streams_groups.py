@@ -15,10 +15,10 @@ from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.group_answers import no_streams_group, no_streams_heartbeat
 from tidelog.broker.base.group_configs import STANDBYS, STREAMS_HEARTBEAT, STREAMS_SESSION
-from tidelog.broker.groups.consumer_groups import REFRESH_S, interval_ms
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
+from tidelog.broker.groups.heartbeating import REFRESH_S, decided, interval_ms
 from tidelog.broker.groups.inner_topics import InnerTopics
 from tidelog.broker.groups.streams_answers import described, endpoints, task_ids
 from tidelog.broker.groups.streams_requests import heartbeat_of
@@ -122,12 +122,7 @@ class StreamsGroupHandlers:
             decision = streams_heartbeat(view, topics, said, now_ms=now_ms, standbys=limits[STANDBYS])
             return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
 
-        answer = _unchanged(group, rule)
-        if answer is None:
-            answer = await self._coordinator.change(group, rule)
-        if request.epoch >= JOINS:
-            group.heard(request.member_id, self._clock.elapsed_s())
-        return answer
+        return await decided(self._coordinator, group, request, rule, self._clock)
 
     async def _made(self, call: Call, group: CoordinatedGroup, answer: StreamsAnswer) -> Iterable[tuple[Status, str]]:
         """Have the inner topics made that are missing; the statuses that the member gets after that."""
@@ -166,13 +161,3 @@ class StreamsGroupHandlers:
             except TidelogError as e:
                 groups.append(no_streams_group(group_id, code_of(e), str(e)))
         return {"groups": groups}
-
-
-def _unchanged(group: CoordinatedGroup, rule: Any) -> StreamsAnswer | None:
-    """The answer by the group as it was last seen; None where that changes something, or refuses."""
-    try:
-        decision = rule(GroupView(group.state, config=group.config))
-    except TidelogError:
-        return None
-    answer: StreamsAnswer = decision.response[0]
-    return answer if decision.group is None else None

@@ -6,17 +6,20 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from kio.schema.errors import ErrorCode
 from support.broker_requests import Requests
 from support.logs import FakeClock
 
 from tidelog.broker.base.group_configs import GroupConfigs
 from tidelog.broker.base.settings import GroupSettings
-from tidelog.broker.groups.consumer_groups import REFRESH_S, ConsumerGroupHandlers
+from tidelog.broker.groups.consumer_groups import ConsumerGroupHandlers
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
+from tidelog.broker.groups.heartbeating import REFRESH_S, decided
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.consumer_protocol import Subscription, encode_subscription
-from tidelog.groups.model import GroupView
+from tidelog.groups.model import AnyGroup, Decision, GroupView
+from tidelog.groups.rules.modern.heartbeat import Heartbeat
 from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.clock import SystemIds
@@ -131,3 +134,18 @@ def test_a_session_is_as_long_as_the_group_is_configured_just_then(tmp_path) -> 
             joined = requests.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, JOIN | {"member_id": name})
             assert joined.error_code is ErrorCode.none
             assert log.group("g").members[name].session_timeout_ms == session_ms
+
+
+@pytest.mark.parametrize(("epoch", "changes", "asked"), [(JOINS, True, 1), (1, True, 2), (1, False, 1)])
+def test_an_assignment_is_not_computed_twice_for_one_that_joins(epoch: int, changes: bool, asked: int) -> None:
+    """Its heartbeat changes the group nearly always, so that it is not decided by the group as it was seen."""
+    clock, views = FakeClock(), list[GroupView]()
+    coordinator: Any = Coordinator(clock)
+
+    def rule(view: GroupView) -> Decision[tuple[str, AnyGroup | None]]:
+        views.append(view)
+        return Decision(response=("told", view.group), group=view.group if changes else None)
+
+    request = Heartbeat(group_id="g", member_id="a", epoch=epoch)
+    assert asyncio.run(decided(coordinator, coordinator.of, request, rule, clock)) == "told"
+    assert len(views) == asked

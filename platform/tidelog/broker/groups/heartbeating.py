@@ -1,0 +1,55 @@
+"""What heartbeats of the protocols of KIP-848 and KIP-1071 have in common at a coordinator."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from tidelog.broker.groups.coordinated_group import CoordinatedGroup
+from tidelog.broker.groups.coordinator import GroupCoordinator
+from tidelog.groups.model import AnyGroup, Decision, GroupView
+from tidelog.groups.rules.modern.heartbeat import JOINS, Heartbeat
+from tidelog.groups.rules.streams.heartbeat import StreamsHeartbeat
+from tidelog.log.base.clock import Clock
+from tidelog.log.base.errors import TidelogError
+
+R = TypeVar("R")
+
+# Between looks at the topics that a group subscribes to, and at those that a member's expression matches.
+REFRESH_S: Final = 1.0
+# The shortest interval between heartbeats, and what a member more, and an entry's time, add to it.
+_SHORTEST_MS: Final = 500
+_MEMBER_MS: Final = 2
+_ENTRIES: Final = 10
+
+
+async def decided(
+    coordinator: GroupCoordinator,
+    group: CoordinatedGroup,
+    request: Heartbeat | StreamsHeartbeat,
+    rule: Callable[[GroupView], Decision[tuple[R, AnyGroup | None]]],
+    clock: Clock,
+) -> R:
+    """The answer of a heartbeat's rule, and a sign of life: by the group as it was last seen, or over the log.
+
+    A member that joins changes the group nearly always: that is decided over the log at once, as the assignment for
+    all members would be computed twice.
+    """
+    answer = None if request.epoch == JOINS else _unchanged(group, rule)
+    if answer is None:
+        answer = await coordinator.change(group, rule)
+    if request.epoch >= JOINS:
+        group.heard(request.member_id, clock.elapsed_s())
+    return answer
+
+
+def _unchanged(group: CoordinatedGroup, rule: Callable[[GroupView], Decision[tuple[R, AnyGroup | None]]]) -> R | None:
+    """The answer by the group as it was last seen; None where that changes something, or refuses."""
+    try:
+        decision = rule(GroupView(group.state, config=group.config))
+    except TidelogError:
+        return None
+    return decision.response[0] if decision.group is None else None
+
+
+def interval_ms(members: int, entry_s: float, longest_ms: int) -> int:
+    """How long a member waits with its next heartbeat: the less a heartbeat costs, the shorter a rebalance is."""
+    return min(max(_SHORTEST_MS, _MEMBER_MS * members, round(_ENTRIES * entry_s * 1000)), longest_ms)
