@@ -1,4 +1,4 @@
-"""RecordKey erasure: the records of given keys leave a topic, and their bytes leave storage. Offsets stay as holes.
+"""Key erasure: the records of given keys leave a topic, and their bytes leave storage. Offsets stay as holes.
 
 Brokers offer less: their compaction and retention drop a key's records at an unknown time. Here a report names the
 files that held the records, and when each is deleted.

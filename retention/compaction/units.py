@@ -135,6 +135,7 @@ class _Keep:
     tombstones_below: int
     dirty: int
     tombstones: int = 0
+    columns: None = None
 
     def __call__(self, base_offset: int, batch: pa.RecordBatch, /) -> Mask:
         """A mask of the records that stay."""

@@ -5,7 +5,7 @@ As in SQL a comparison with what is not there is neither true nor false, and suc
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -88,18 +88,35 @@ class Timestamp:
         return batch.column("timestamp").cast(pa.int64())
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
-    """`operand operator value`; the value is bytes, or µs since the epoch for a timestamp."""
+class _OfOperand:
+    """A condition on one operand."""
 
+    __slots__ = ()
     operand: Operand
-    operator: str
-    value: bytes | int
 
     @property
     def columns(self) -> frozenset[str]:
         """The operand's."""
         return frozenset((self.operand.column,))
+
+
+class _AtAnyTime:
+    """A condition of which bounds of timestamps say nothing."""
+
+    __slots__ = ()
+
+    def may_mean(self, low_ms: int, high_ms: int) -> bool:  # noqa: ARG002 - the port's shape
+        """True, always."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(_OfOperand):
+    """`operand operator value`; the value is bytes, or µs since the epoch for a timestamp."""
+
+    operand: Operand
+    operator: str
+    value: bytes | int
 
     def may_mean(self, low_ms: int, high_ms: int) -> bool:
         """As the bounds say, for a timestamp. Those are whole ms, rounded down."""
@@ -126,7 +143,7 @@ class Compare:
 
 
 @dataclass(frozen=True)
-class IsIn:
+class IsIn(_OfOperand, _AtAnyTime):
     """Whether the operand is one of these values."""
 
     operand: Operand
@@ -136,15 +153,6 @@ class IsIn:
     def _sought(self) -> pa.Array:
         return pa.array(sorted(self.values), pa.binary())
 
-    @property
-    def columns(self) -> frozenset[str]:
-        """The operand's."""
-        return frozenset((self.operand.column,))
-
-    def may_mean(self, low_ms: int, high_ms: int) -> bool:  # noqa: ARG002 - the port's shape
-        """No timestamp says."""
-        return True
-
     def of(self, batch: pa.RecordBatch) -> pa.Array:
         """Whether it is; a value that is not there is none of them."""
         found = self.operand.of(batch)
@@ -152,20 +160,11 @@ class IsIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
+class Like(_OfOperand, _AtAnyTime):
     """Whether the operand is like a pattern of SQL: `%` for any bytes, `_` for one."""
 
     operand: Operand
     pattern: str
-
-    @property
-    def columns(self) -> frozenset[str]:
-        """The operand's."""
-        return frozenset((self.operand.column,))
-
-    def may_mean(self, low_ms: int, high_ms: int) -> bool:  # noqa: ARG002 - the port's shape
-        """No timestamp says."""
-        return True
 
     def of(self, batch: pa.RecordBatch) -> pa.Array:
         """Whether it is."""
@@ -173,15 +172,10 @@ class Like:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(_OfOperand):
     """Whether the operand is not there."""
 
     operand: Operand
-
-    @property
-    def columns(self) -> frozenset[str]:
-        """The operand's."""
-        return frozenset((self.operand.column,))
 
     def may_mean(self, low_ms: int, high_ms: int) -> bool:  # noqa: ARG002 - the port's shape
         """Each record has a timestamp."""
@@ -193,7 +187,7 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(_AtAnyTime):
     """Whether a condition does not hold."""
 
     condition: Condition
@@ -203,18 +197,14 @@ class Not:
         """The condition's."""
         return self.condition.columns
 
-    def may_mean(self, low_ms: int, high_ms: int) -> bool:  # noqa: ARG002 - the port's shape
-        """Bounds don't say that all of a segment's records are meant."""
-        return True
-
     def of(self, batch: pa.RecordBatch) -> pa.Array:
         """Whether it does not."""
         return pc.invert(self.condition.of(batch))
 
 
 @dataclass(frozen=True, slots=True)
-class All:
-    """Whether each of several conditions holds."""
+class _Joined:
+    """Several conditions in one."""
 
     conditions: Sequence[Condition]
 
@@ -222,6 +212,15 @@ class All:
     def columns(self) -> frozenset[str]:
         """Those of all of them."""
         return frozenset[str]().union(*(condition.columns for condition in self.conditions))
+
+    def _of(self, batch: pa.RecordBatch, join: Callable[[Any, Any], Any]) -> pa.Array:
+        return reduce(join, (condition.of(batch) for condition in self.conditions))
+
+
+class All(_Joined):
+    """Whether each of several conditions holds."""
+
+    __slots__ = ()
 
     def may_mean(self, low_ms: int, high_ms: int) -> bool:
         """Whether each may."""
@@ -229,19 +228,13 @@ class All:
 
     def of(self, batch: pa.RecordBatch) -> pa.Array:
         """Whether each holds."""
-        return _joined(pc.and_kleene, self.conditions, batch)
+        return self._of(batch, pc.and_kleene)
 
 
-@dataclass(frozen=True, slots=True)
-class Any_:  # noqa: N801 - `Any` is typing's
+class Any_(_Joined):  # noqa: N801 - `Any` is typing's
     """Whether one of several conditions holds."""
 
-    conditions: Sequence[Condition]
-
-    @property
-    def columns(self) -> frozenset[str]:
-        """Those of all of them."""
-        return frozenset[str]().union(*(condition.columns for condition in self.conditions))
+    __slots__ = ()
 
     def may_mean(self, low_ms: int, high_ms: int) -> bool:
         """Whether one may."""
@@ -249,12 +242,4 @@ class Any_:  # noqa: N801 - `Any` is typing's
 
     def of(self, batch: pa.RecordBatch) -> pa.Array:
         """Whether one holds."""
-        return _joined(pc.or_kleene, self.conditions, batch)
-
-
-def _joined(join: Callable[[Any, Any], Any], conditions: Sequence[Condition], batch: pa.RecordBatch) -> pa.Array:
-    first, *others = conditions
-    result = first.of(batch)
-    for condition in others:
-        result = join(result, condition.of(batch))
-    return result
+        return self._of(batch, pc.or_kleene)

@@ -39,6 +39,10 @@ _READERS = 8
 class Keep(Protocol):
     """Which records stay. Picklable."""
 
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns of segments that it reads besides `position`; None: all."""
+
     def __call__(self, base_offset: int, batch: pa.RecordBatch, /) -> Mask | None:
         """A mask of the batch's records that stay, None for all. Columns as `Unit.columns`, as they are stored."""
 
@@ -48,6 +52,7 @@ class KeepOffsets:
     """Keeps the records of these offsets, which rise."""
 
     offsets: Offsets
+    columns: tuple[str, ...] = ()
 
     def __call__(self, base_offset: int, batch: pa.RecordBatch, /) -> Mask:
         """A mask of the records whose offsets are kept."""
@@ -69,7 +74,7 @@ class Drop:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of segments that it reads besides `position`."""
+        """Those of the condition."""
         return () if self.where is None else tuple(sorted(self.where.columns))
 
     def __call__(self, base_offset: int, batch: pa.RecordBatch, /) -> Mask | None:
@@ -84,6 +89,8 @@ class Drop:
 @dataclass(frozen=True)
 class KeepNothing:
     """Keeps no record, and has none read: for segments that can't be."""
+
+    columns: tuple[str, ...] = ()
 
     def __call__(self, _: int, batch: pa.RecordBatch, /) -> Mask:
         """A mask that lets none stay."""
@@ -149,7 +156,8 @@ def _said(unit: Unit) -> int:
 def probe_unit(storage: Storage, unit: Unit, _: Ids, keep: Keep | None) -> Rewritten:
     """How many of the unit's records would stay, by what `keep` reads; nothing is staged."""
     counted = kept = 0
-    columns = keep.columns if isinstance(keep, Drop) else unit.columns.names
+    looked_at = () if keep is None else keep.columns
+    columns = unit.columns.names if looked_at is None else looked_at
     try:
         for segment in unit.inputs:
             for batch in read_segment(storage, unit.topic, segment, unit.start, segment.end, columns):

@@ -110,16 +110,7 @@ def _row(cut: "Cut") -> tuple[str, ...]:
 def description(cut: "Cut", held: int) -> RenderableType:
     """A cut's tables, and its groups' positions. `held`: bytes of files that stay for it."""
     kept = f", kept ({size(held)})" if cut.kept else ""
-    topics = [
-        (name, str(one.version), str(partition), str(start), str(end))
-        for name, one in sorted(cut.topics.items())
-        for partition, (start, end) in enumerate(one.ranges)
-    ]
-    positions = [
-        (group, topic, str(partition), str(offset))
-        for group, places in sorted(cut.positions.items())
-        for (topic, partition), offset in sorted(places.items())
-    ]
+    topics, positions = ([tuple(map(str, row)) for row in rows] for rows in (cut.partition_rows, cut.position_rows))
     parts: list[RenderableType] = [
         Text(f"{cut.name}  {moment(cut.time_ms, exact=True)}  {_summary(cut)}{kept}"),
         Text(),
@@ -153,7 +144,6 @@ def cut_json(cut: "Cut", *, whole: bool = True) -> dict[str, Any]:
     }
     positions = [
         {"group": group, "topic": topic, "partition": partition, "offset": offset}
-        for group, places in sorted(cut.positions.items())
-        for (topic, partition), offset in sorted(places.items())
+        for group, topic, partition, offset in cut.position_rows
     ]
     return {**summary, "tables": tables, "positions": positions}

@@ -28,16 +28,14 @@ def cut(call: ConsoleCall) -> Any:
         raise ConsoleError(404, str(e)) from None
     named = _seen(whole, call.rights.sees_topic, call.rights.sees_group)
     partitions = [
-        {"topic": topic, "partition": partition, "version": table.version, "start": start, "end": end}
-        for topic, table in sorted(named.topics.items())
-        for partition, (start, end) in enumerate(table.ranges)
+        {"topic": topic, "partition": partition, "version": version, "start": start, "end": end}
+        for topic, version, partition, start, end in named.partition_rows[:_MOST]
     ]
     positions = [
         {"group": group, "topic": topic, "partition": partition, "position": position}
-        for group, places in sorted(named.positions.items())
-        for (topic, partition), position in sorted(places.items())
+        for group, topic, partition, position in named.position_rows[:_MOST]
     ]
-    return {**_summary(named), "partitions": partitions[:_MOST], "positions": positions[:_MOST]}
+    return {**_summary(named), "partitions": partitions, "positions": positions}
 
 
 def _seen(cut: Cut, sees_topic: Callable[[str], bool], sees_group: Callable[[str], bool]) -> Cut:

@@ -71,6 +71,18 @@ class Cut:
         return None if table is None or table.is_rows else table
 
     @property
+    def partition_rows(self) -> list[tuple[str, int, int, int, int]]:
+        """(topic, version, partition, start, end) of all topics' partitions, in order."""
+        tables = sorted(self.topics.items())
+        return [(topic, one.version, p, *ends) for topic, one in tables for p, ends in enumerate(one.ranges)]
+
+    @property
+    def position_rows(self) -> list[tuple[str, str, int, int]]:
+        """(group, topic, partition, position) of all groups, in order."""
+        groups = sorted(self.positions.items())
+        return [(group, *place, position) for group, at in groups for place, position in sorted(at.items())]
+
+    @property
     def records(self) -> int:
         """How many offsets its topics cover: no fewer than records."""
         return sum(end - start for table in self.topics.values() for start, end in table.ranges)

@@ -73,8 +73,7 @@ def make_branch(
     if of_source is not None:
         of_source.require_whole(source.uri)
     require_apart(source.uri, target.uri)
-    there = _there(target)
-    plan = None if there is None else require_branchable(target.uri, source.uri, cut, there.facts)
+    plan = _begun(source, target, cut)
     by = f"a branch at {target.uri} {source.ids.new()}"
     with Holder(source.storage, clock, source.ids, by) as holder:
         said("holding the source's logs")
@@ -117,19 +116,13 @@ def require_apart(source: str, target: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Lake:
-    """A lake that is there, and what it says of a branch."""
-
-    facts: Branch | None
-
-
-def _there(target: Lake) -> _Lake | None:
+def _begun(source: Lake, target: Lake, cut: str) -> Branch | None:
+    """What the branch is whose making goes on; None where no lake is. Raises `NotABranchError` for any other lake."""
     try:
         target.reload_config()
     except LakeNotFoundError:
         return None
-    return _Lake(target.branch_facts())
+    return require_branchable(target.uri, source.uri, cut, target.branch_facts())
 
 
 def _tables(lake: Lake) -> list[str]:
