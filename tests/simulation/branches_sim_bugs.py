@@ -127,12 +127,14 @@ BUGS: dict[str, Planted] = {
         lets_writers_into_a_branch_that_is_being_made,
         goes_on_with_another_cut,
         takes_tables_at_their_heads,
-        holds_nothing,
         takes_what_is_live_alone,
         takes_what_is_the_sources_own,
         lets_producers_go_on,
-        lets_positions_be_past_the_end,
         takes_members_along,
         discards_without_a_word,
     )
+}
+# Those that show only where something happens at one moment of the making (moments_sim_run.py).
+AT_A_MOMENT: dict[str, Planted] = {
+    planted.__name__: planted for planted in (holds_nothing, lets_positions_be_past_the_end)
 }

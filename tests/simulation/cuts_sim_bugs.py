@@ -126,14 +126,15 @@ BUGS: dict[str, Planted] = {
     planted.__name__: planted
     for planted in (
         cuts_topics_at_their_heads,
-        minds_no_torn_transaction,
         applies_nothing_for_a_cut,
         cuts_groups_at_their_heads,
-        lets_positions_be_anywhere,
         cuts_what_it_remembers,
-        gives_a_name_again,
         keeps_without_a_hold,
         rewinds_what_was_there_before,
         rewinds_what_comes_meanwhile,
     )
+}
+# Those that show only where something happens at one moment of a cut (moments_sim_run.py).
+AT_A_MOMENT: dict[str, Planted] = {
+    planted.__name__: planted for planted in (minds_no_torn_transaction, lets_positions_be_anywhere, gives_a_name_again)
 }

@@ -19,6 +19,7 @@ from cuts_sim_run import run_cuts
 from groups_sim_run import run_group
 from leases_sim_run import run_leases
 from mixed_sim_run import run_mixed
+from moments_sim_run import run_branch_moment, run_cut_moment
 from registry_sim_run import run_registries
 from sim_run import run
 from sim_running import Planted
@@ -36,12 +37,19 @@ SIMULATIONS: Final[dict[str, tuple[Callable[..., Any], dict[str, Planted]]]] = {
     "leases": (run_leases, leases_sim_bugs.BUGS),
     "branches": (run_branches, branches_sim_bugs.BUGS),
     "streams": (run_streams, streams_sim_bugs.BUGS),
+    "moments of cuts": (run_cut_moment, cuts_sim_bugs.AT_A_MOMENT),
+    "moments of branches": (run_branch_moment, branches_sim_bugs.AT_A_MOMENT),
 }
 # The seed that found a bug when it was last searched for: it is tried first, then all others.
 FOUND_BY: Final = {
     "takes_its_own_success_for_somebody_elses": 2,
     "lets_writers_into_a_branch_that_is_being_made": 7,
     "goes_on_with_another_cut": 10,
+    "holds_nothing": 212,
+    "lets_positions_be_past_the_end": 202,
+    "minds_no_torn_transaction": 150,
+    "lets_positions_be_anywhere": 163,
+    "gives_a_name_again": 2,
     "takes_what_is_live_alone": 8,
     "acknowledges_without_a_look_at_the_floors": 9,
     "goes_by_its_own_clocks_alone": 44,
@@ -107,12 +115,9 @@ LONG_SEARCHES: Final = frozenset(
         "applies_the_offsets_of_aborted_transactions",
         "goes_on_after_a_long_sleep",
         "misses_tombstones",
-        "minds_no_torn_transaction",
         "applies_nothing_for_a_cut",
         "cuts_groups_at_their_heads",
-        "lets_positions_be_anywhere",
         "cuts_what_it_remembers",
-        "gives_a_name_again",
         "keeps_without_a_hold",
         "rewinds_what_was_there_before",
         "rewinds_what_comes_meanwhile",
