@@ -8,11 +8,11 @@ CASES = (
     "client_latency", "writers", "catch_up", "disk", "compaction", "open", "growth", "broker_produce", "broker_consume",
     "broker_catch_up", "broker_latency", "broker_spark_latency", "broker_writers", "broker_core_produce",
     "broker_core_disk", "broker_core_consume", "broker_core_single", "broker_core_processes", "broker_replicas",
-    "streams_word_count",
+    "broker_groups", "streams_word_count",
 )  # fmt: skip
 # They start a Kafka of their own, and none runs beside it.
 ALONE = ("broker_core_produce", "broker_core_disk", "broker_core_consume", "broker_core_single",
-         "broker_core_processes", "broker_replicas")  # fmt: skip
+         "broker_core_processes", "broker_replicas", "broker_groups")  # fmt: skip
 
 _SPEED, _SIZE = "throughput", "bytes per record"
 _FLIGHTS = "bytes on disk, flights"
@@ -82,6 +82,14 @@ DEMANDS: tuple[Demand, ...] = (
       for processes, least in ((2, 0.85), (4, 0.8), (8, 0.75))),
     Demand("broker core processes", "idle", "tidelog 8 processes", "",
            "at most 0.05 of a core", at_most=0.05),
+    Demand("broker groups", "join", "tidelog", "kafka",
+           "all are at their targets in 0.3 of Kafka's time", at_most=0.3),
+    Demand("broker groups", "longest gap by p99", "tidelog", "",
+           "a member that stays notices nothing: its longest gap is 1.2 times its p99", at_most=1.2),
+    Demand("broker groups", "idle members", "tidelog", "",
+           "at most 0.3 of a core for a thousand", at_most=0.3),
+    Demand("broker groups", "idle members' entries", "tidelog", "",
+           "no entry", at_most=0),
     Demand("streams word count", _SPEED, "tidelog", "kafka",
            "as fast as Kafka Streams at the same broker", at_least=1),
 )
