@@ -18,6 +18,7 @@ from tidelog.mirror.lease import FollowerLease, FollowerTakenError
 from tidelog.mirror.mirror import Mirror
 from tidelog.mirror.tables import rank
 from tidelog.mirror.truncation import note_promotion
+from tidelog.operations.cuts import hold_kept_cuts
 from tidelog.operations.mirrors import read_status
 from tidelog.transactions.roll_forward import complete
 from tidelog.transactions.transaction_log import TransactionLog
@@ -112,6 +113,7 @@ def _promote(
     note_promotion(follower.storage, follows.source, _heads(follower), clock.now_ms())
     said("completing transactions, and beginning new epochs")
     completed, fenced = end_transactions(follower)
+    _hold_kept_cuts(follower, said)
     epoch = ClusterLog(follower).raise_epoch(0 if status is None else status.cluster_epoch)
     follower.follow(None)
     return Promotion(
@@ -123,6 +125,16 @@ def _promote(
         epoch,
         int((clock.elapsed_s() - began_s) * 1000),
     )
+
+
+def _hold_kept_cuts(follower: Lake, said: Callable[[str], None]) -> None:
+    """Hold what kept cuts need, as far as it is here. A table of cuts that can't be read hinders no promotion."""
+    try:
+        hold_kept_cuts(follower)
+    except TidelogError as error:
+        if error.retriable:
+            raise
+        said(f"leaving kept cuts without what they need: {error}")
 
 
 def _require_whole(follower: Lake, *, force: bool) -> None:

@@ -294,6 +294,14 @@ def delete_cut(lake: Lake, name: str) -> Cut:
     return cut
 
 
+def hold_kept_cuts(lake: Lake) -> None:
+    """Hold what kept cuts need in a lake that was a follower, as far as it is there: holds are not shipped."""
+    for cut in CutLog(lake).all().values():
+        for folder, table in cut.tables.items() if cut.kept else ():
+            if newest_floor(lake.storage, folder) < table.version <= _head(lake, folder):
+                keep_version(lake.storage, folder, _hold_id(cut), table.version, f"cut {cut.name}")
+
+
 def _hold_id(cut: Cut) -> str:
     return f"{_HOLD}{cut.id}"
 

@@ -11,8 +11,10 @@ from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import RegisteredBroker
 from tidelog.log.base.errors import LakeFollowsError, ProducerFencedError, StorageError
 from tidelog.log.config.lake_file import Follows
+from tidelog.log.upkeep.holds import read_holds
 from tidelog.mirror.promotion import NotPromotedError, promote
 from tidelog.mirror.truncation import noted_diverged
+from tidelog.operations.cuts import create_cut, delete_cut
 from tidelog.operations.mirrors import read_status
 from tidelog.transactions.ports import GroupIdentity
 
@@ -41,6 +43,19 @@ def test_a_promoted_follower_takes_writes_and_the_mirror_stops() -> None:
     copy(process.ready(), "two", 2)
     assert read(process.lake, "a") == ["one", "two"]
     assert process.stable() == {("in", 0): 2}
+
+
+def test_what_kept_cuts_need_is_held_at_a_promoted_follower() -> None:
+    shared, pair = shipped_transactions()
+    kept = create_cut(shared.first.lake, "friday", keep=True)
+    create_cut(shared.first.lake, "saturday")
+    pair.ship()
+    promote(pair.copy(to_promote=True), None)
+    lake = pair.copy()
+    held = {(folder, hold.version) for folder in kept.tables for hold in read_holds(lake.storage, folder)}
+    assert held == {(folder, table.version) for folder, table in kept.tables.items()}
+    delete_cut(lake, "friday")
+    assert not any(read_holds(lake.storage, folder) for folder in kept.tables)
 
 
 def test_a_source_that_goes_away_while_it_is_stopped_leaves_a_follower(monkeypatch: pytest.MonkeyPatch) -> None:
