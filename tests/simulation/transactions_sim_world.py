@@ -17,7 +17,6 @@ from sim_scheduler import Actor, Process, Scheduler
 from sim_storage import Trouble
 
 from tidelog.log.rows import flat_combining
-from tidelog.log.upkeep import replaced_files as row_purging
 from tidelog.log.upkeep.holds import Holder
 from tidelog.retention import maintenance
 from tidelog.retention.compaction import survivors
@@ -164,7 +163,7 @@ def inline(scheduler: Scheduler) -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(flat_combining, "Waiter", waiter))
-        for module in (execute, executors, purge_run, row_purging, survivors):
+        for module in (execute, executors, purge_run, survivors):
             stack.enter_context(patch.object(module, "ThreadPoolExecutor", InlinePool))
         stack.enter_context(patch.object(maintenance, "Holder", InlineHolder))
         yield
