@@ -66,6 +66,19 @@ def lets_positions_be_anywhere() -> Iterator[None]:
 
 
 @contextmanager
+def takes_offsets_of_another_topic() -> Iterator[None]:
+    """A position is of whatever topic has the name by now (V3)."""
+    real = rules.positions_within
+
+    def of_any(offsets: Any, tables: Any) -> Any:
+        nameless = {group: {place: (offset, "") for place, (offset, _) in of.items()} for group, of in offsets.items()}
+        return real(nameless, tables)
+
+    with patch.object(cuts, "positions_within", of_any):
+        yield
+
+
+@contextmanager
 def cuts_what_it_remembers() -> Iterator[None]:
     """A cut is made of topics as this process knows them (V4)."""
 
@@ -136,5 +149,11 @@ BUGS: dict[str, Planted] = {
 }
 # Those that show only where something happens at one moment of a cut (moments_sim_run.py).
 AT_A_MOMENT: dict[str, Planted] = {
-    planted.__name__: planted for planted in (minds_no_torn_transaction, lets_positions_be_anywhere, gives_a_name_again)
+    planted.__name__: planted
+    for planted in (
+        minds_no_torn_transaction,
+        lets_positions_be_anywhere,
+        takes_offsets_of_another_topic,
+        gives_a_name_again,
+    )
 }

@@ -1,6 +1,7 @@
 """A cut, or a branch, amid which something happens at one moment: all of them can be tried, without any chance.
 
-A seed is a moment, and what happens: `seed % 3` says what, and `seed // 3` just before which of its calls to the store.
+A seed is a moment, and what happens: just before the call `seed // 4` to the store of a cut (`seed // 3` of a branch)
+that of `OF_CUTS` (`OF_BRANCHES`) which the rest says.
 
 export PYTHONPATH=tests:tests/reliability
 python tests/simulation/moments_sim_run.py cuts 17 --trace          # one moment of a cut
@@ -39,6 +40,8 @@ from tidelog.operations.cuts import create_cut
 NAME = "friday"
 # What a group follows by plain commits.
 TAILED, TAIL = "a", "tail"
+# What another group has read a part of.
+READER, READ = "reader", "in"
 CONFIG = {"log_min_age_ms": "10000", "log_segment_delete_delay_ms": "1000"}
 
 
@@ -55,11 +58,12 @@ class MomentReport:
 class _World:
     """A lake with a transaction that is decided and not applied, as its producer has died.
 
-    `told`: the ids of the cuts that somebody was told to have the name.
+    `told`: the ids of the cuts that somebody was told to have the name. `read_id`: of the topic that was read.
     """
 
     shared: SharedLake = field(default_factory=lambda: SharedLake(**CONFIG))
     told: list[str] = field(default_factory=list)
+    read_id: str = ""
 
     def __post_init__(self) -> None:
         process = self.shared.first
@@ -67,6 +71,8 @@ class _World:
         copy(self.soon, "before", offset=1)
         process.lake.topic("in").append(values("10"))
         process.groups.commit_offsets(TAIL, {(TAILED, 0): CommittedOffset(1)})
+        self.read_id = process.lake.topic(READ).id
+        process.groups.commit_offsets(READER, {(READ, 0): CommittedOffset(3, topic_id=self.read_id)})
         late.begin()
         stage(late, "a", "late")
         stage(late, "b", "late")
@@ -89,6 +95,13 @@ class _World:
         with suppress(CutExistsError):
             self.told.append(create_cut(self.shared.process().lake, NAME).id)
 
+    def another_topic_of_that_name(self) -> None:
+        """A topic is deleted, and created again with other records."""
+        lake = self.shared.process().lake
+        lake.delete_topic(READ)
+        lake.create_topic(READ, 1)
+        lake.topic(READ).append(values("0", "1", "2", "3"))
+
     def maintenance(self) -> None:
         """A topic grows old, and all of its past is taken away that nobody holds."""
         lake, clock = self.shared.process().lake, self.shared.clock
@@ -107,6 +120,7 @@ OF_CUTS: Final[tuple[Event, ...]] = (
     _World.another_transaction,
     _World.a_commit_of_what_is_new,
     _World.another_cut_of_that_name,
+    _World.another_topic_of_that_name,
 )
 OF_BRANCHES: Final[tuple[Event, ...]] = (*OF_CUTS[:2], _World.maintenance)
 
@@ -160,6 +174,8 @@ def _of_cut(world: _World, cut: Cut) -> Iterator[str]:
     lake = world.shared.process().lake
     ends = {topic: table.ranges[0][1] for topic, table in cut.topics.items()}
     positions = {group: {topic: at for (topic, _), at in of.items()} for group, of in cut.positions.items()}
+    if READ in positions.get(READER, {}) and cut.tables[READ].topic_id != world.read_id:
+        yield f"{READER} has an offset of {READ}, and it read another topic of that name"
     yield from _judged({topic: read(lake, topic, end=ends[topic]) for topic in ("a", "b")}, ends, positions)
 
 
@@ -175,7 +191,7 @@ def _judged(texts: dict[str, list[str]], ends: dict[str, int], positions: dict[s
             for topic, at in of.items()
             if at > ends[topic]
         )
-    if positions[GROUP]["in"] == 2 and "meanwhile" not in texts["a"]:
+    if positions.get(GROUP, {}).get("in") == 2 and "meanwhile" not in texts["a"]:
         yield f"{GROUP} is past what it has not written out"
 
 
