@@ -99,6 +99,19 @@ class _ParkedJoin:
     fresh: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where members of a streams group answer queries, as an answer has it, and a number that changes with that.
+
+    Worked out of this `state`, and to be worked out again at `until_s`, as its topics may have grown by then.
+    """
+
+    state: AnyGroup
+    until_s: float
+    number: int
+    told: list[dict[str, Any]]
+
+
 class Making:
     """The inner topics of a streams group that are to be made. `goes_on`: whether some are being made."""
 
@@ -147,6 +160,7 @@ class CoordinatedGroup:
         # When the topics that members of the consumer protocol subscribe to are looked at again.
         self.refresh_s = 0.0
         self.making = Making()
+        self.endpoints: Endpoints | None = None
         # Until when is known which topics the regular expressions of members match.
         self.matched_until_s: dict[str, float] = {}
         self._settings = settings

@@ -15,7 +15,7 @@ from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.group_answers import no_streams_group, no_streams_heartbeat
 from tidelog.broker.base.group_configs import STANDBYS, STREAMS_HEARTBEAT, STREAMS_SESSION
-from tidelog.broker.groups.coordinated_group import CoordinatedGroup
+from tidelog.broker.groups.coordinated_group import CoordinatedGroup, Endpoints
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
 from tidelog.broker.groups.heartbeating import REFRESH_S, decided, interval_ms
@@ -74,11 +74,11 @@ class StreamsGroupHandlers:
             group = await self._coordinator.group(request.group_id)
             answer = await self._decided(group, request)
             statuses = await self._made(call, group, answer)
-            epoch, partitions = await self._endpoints(answer.group)
+            endpoints_now = await self._endpoints(group)
         except TidelogError as e:
             return no_streams_heartbeat(code_of(e), str(e))
         tasks = answer.tasks
-        epoch_there = call.body.endpoint_information_epoch
+        are_known = endpoints_now.number == call.body.endpoint_information_epoch
         return {
             "member_id": request.member_id,
             "member_epoch": answer.epoch,
@@ -91,8 +91,8 @@ class StreamsGroupHandlers:
             "active_tasks": None if tasks is None else task_ids(tasks.active),
             "standby_tasks": None if tasks is None else task_ids(tasks.standby),
             "warmup_tasks": None if tasks is None else task_ids(tasks.warmup),
-            "endpoint_information_epoch": epoch,
-            "partitions_by_user_endpoint": None if epoch == epoch_there else partitions,
+            "endpoint_information_epoch": endpoints_now.number,
+            "partitions_by_user_endpoint": None if are_known else endpoints_now.told,
         }
 
     # --- deciding ------------------------------------------------------------------------------------------
@@ -136,8 +136,16 @@ class StreamsGroupHandlers:
             for status, detail in answer.statuses
         ]
 
-    async def _endpoints(self, group: StreamsGroup) -> tuple[int, list[dict[str, Any]]]:
-        """Which member answers queries about which partitions, and a number that changes with that."""
+    async def _endpoints(self, group: CoordinatedGroup) -> Endpoints:
+        """Which member answers queries about which partitions: worked out once for all members."""
+        state, now_s, before = group.state, self._clock.elapsed_s(), group.endpoints
+        if before is not None and before.state is state and now_s < before.until_s:
+            return before
+        number, told = await self._worked_out(state) if isinstance(state, StreamsGroup) else (0, [])
+        group.endpoints = Endpoints(state, now_s + REFRESH_S, number, told)
+        return group.endpoints
+
+    async def _worked_out(self, group: StreamsGroup) -> tuple[int, list[dict[str, Any]]]:
         if group.topology is None or all(member.endpoint is None for member in group.members.values()):
             return 0, []
         return endpoints(group, group.topology, await self._subscriptions.facts(group.topology.required))

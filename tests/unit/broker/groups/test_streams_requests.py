@@ -11,7 +11,9 @@ from tidelog.access.model import CLUSTER_NAME, Acl, AclOperation, AclPattern, Ac
 from tidelog.access.state import AccessState
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.settings import GroupSettings
-from tidelog.broker.groups import inner_topics, streams_requests
+from tidelog.broker.groups import inner_topics, streams_groups, streams_requests
+from tidelog.broker.groups.heartbeating import REFRESH_S
+from tidelog.broker.groups.streams_answers import endpoints
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
@@ -131,6 +133,26 @@ def test_members_learn_where_others_answer_queries(lake, requests):
     assert {one.topic: list(one.partitions) for one in told.active_partitions} == {"app-words": [0, 1], "lines": [0, 1]}
     known = again(requests, second, endpoint_information_epoch=second.endpoint_information_epoch)
     assert known.partitions_by_user_endpoint is None
+
+
+def test_where_members_answer_queries_is_worked_out_once_for_all(tmp_path, monkeypatch):
+    clock, worked_out = FakeClock(), []
+    monkeypatch.setattr(
+        streams_groups, "endpoints", lambda group, *rest: worked_out.append(group) or endpoints(group, *rest)
+    )
+    with Lake(str(tmp_path / "lake"), clock=clock) as lake, Requests(lake) as requests:
+        lake.create_topic("lines", 2)
+        first = beat(requests, user_endpoint={"host": "h", "port": 8080})
+        second = again(requests, first, active_tasks=[], standby_tasks=[], warmup_tasks=[])
+        before = len(worked_out)
+        for _ in range(3):
+            again(requests, second)
+        assert len(worked_out) == before
+        clock.sleep(REFRESH_S)  # topics may have grown
+        again(requests, second)
+        assert len(worked_out) == before + 1
+        assert beat(requests, member_id="other", process_id="q").error_code is ErrorCode.none
+        assert len(worked_out) == before + 2
 
 
 def test_missing_sources_are_told(requests):
