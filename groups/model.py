@@ -263,8 +263,9 @@ class StreamsGroup:
     """A group that runs an application of Kafka Streams. Epochs never go back.
 
     `epoch`: grows with each change of members, the topology or its topics. `assignment_epoch`: the one that `targets`
-    were computed for: the tasks that each member has in the end. `metadata_hash`: of the topics that are required.
-    `ready`: whether these are there as the topology needs them. `shutdown_by`: the member that asked all to shut down.
+    were computed for: the tasks that each member has in the end. `metadata_hash`: of the topics that are required,
+    and of the number of copies. `ready`: whether these topics are there as the topology needs them. `shutdown_by`: the
+    member that asked all to shut down.
     """
 
     group_id: str

@@ -73,7 +73,7 @@ def streams_heartbeat(
 ) -> Decision[StreamsAnswer]:
     """A member joins, stays, goes on towards its tasks, or leaves. `standbys`: copies of each task's state.
 
-    1. A newcomer, a topology, or topics that changed begin a new epoch of the group.
+    1. A newcomer, a topology, topics that changed or another number of copies begin a new epoch of the group.
     2. An epoch without an assignment gets one: of no tasks, until the topics are as the topology needs them.
     3. This member goes one step towards its target. A heartbeat that changes nothing writes nothing.
 
@@ -90,7 +90,7 @@ def streams_heartbeat(
     group = _with_topology(group, request)
     newcomer = before.member_id not in group.members or _is_moved(before, member)
     group = replace(group, members={**group.members, member.member_id: member}, empty_since_ms=None)
-    group, configured = _configured(group, topics, bump=newcomer, look=request.refresh)
+    group, configured = _configured(group, topics, standbys, bump=newcomer, look=request.refresh)
     if request.shuts_down and group.shutdown_by is None:
         group = replace(group, shutdown_by=member.member_id)
     if group.epoch > group.assignment_epoch:
@@ -227,17 +227,20 @@ def _known(group: StreamsGroup, topics: Topics) -> Topics:
 
 
 def _configured(
-    group: StreamsGroup, topics: Topics, *, bump: bool, look: bool
+    group: StreamsGroup, topics: Topics, standbys: int, *, bump: bool, look: bool
 ) -> tuple[StreamsGroup, Configured | None]:
-    """The group in a new epoch, where a member or its topics have changed; the topology over them, if looked at.
+    """The group in a new epoch, where a member, its topics or the number of copies have changed.
 
-    A group whose topics are not as they must be has each heartbeat look at them, so that each answer says why.
+    Beside it the topology over its topics, where they were looked at. A group whose topics are not as they must be has
+    each heartbeat look at them, so that each answer says why.
     """
     if not (bump or look or not group.ready):
         return group, None
     known = _known(group, topics)
     configured = configure(_topology(group), known)
     lines = sorted(f"{name} {one.topic_id} {one.partitions}" for name, one in known.items() if one is not None)
+    if standbys:
+        lines.append(f"{standbys} copies")
     metadata_hash = mmh3.hash64("\n".join(lines).encode(errors="surrogatepass"))[0] if lines else 0
     if bump or metadata_hash != group.metadata_hash or configured.is_ready != group.ready:
         epoch = group.epoch + 1

@@ -111,6 +111,22 @@ def test_copies_are_kept_in_other_processes() -> None:
     assert stateful <= of_q.every
 
 
+@pytest.mark.parametrize(("before", "after"), [(0, 1), (1, 0)])
+def test_another_number_of_copies_is_a_new_assignment(before: int, after: int) -> None:
+    streams = Streams(standbys=before)
+    streams.join("a")
+    streams.join("b")
+    streams.settle()
+    epoch = streams.group.epoch
+    streams.beat("a", refresh=True)
+    assert streams.group.epoch == epoch
+    streams.standbys = after
+    streams.beat("a", refresh=True)
+    assert streams.group.epoch == epoch + 1
+    streams.settle()
+    assert sum(len(streams.member(name).assigned.standby) for name in "ab") == 2 * after
+
+
 def test_a_copy_that_becomes_active_is_given_up_as_a_copy_first() -> None:
     streams = Streams(standbys=1)
     streams.join("a")
