@@ -110,7 +110,7 @@ def describe_group(snapshot: LakeSnapshot, group_id: str) -> GroupDescription:
     if view is None:
         raise group_not_found(group_id)
     group = view.group or Group(group_id)
-    assignments = {name: _assignment(group, member) for name, member in group.members.items()}
+    assignments = {name: _assignment(group, member, snapshot.topics) for name, member in group.members.items()}
     readers = {place: group.members[name] for name, places in assignments.items() for place in places}
     lags = [
         lag_in_partition(snapshot, place, view.offsets.get(place), readers.get(place))
@@ -151,12 +151,16 @@ def _age_s(state: TopicState, partition: int, offset: int, now_ms: int) -> float
     return 0.0 if place >= len(live) else max(0, now_ms - live[place].modification_ms) / 1000
 
 
-def _assignment(group: AnyGroup, member: AnyMember) -> list[TopicPartition]:
-    """The partitions that a member reads; none where its bytes are not of the consumer protocol."""
+def _assignment(group: AnyGroup, member: AnyMember, topics: Mapping[str, TopicState]) -> list[TopicPartition]:
+    """The partitions that a member reads; none where its bytes are not of the consumer protocol.
+
+    A task is one of as many as the largest topic of its subtopology has partitions: smaller ones don't have all.
+    """
     if isinstance(member, ConsumerMember):
         return sorted((one.topic, one.partition) for one in member.assigned)
     if isinstance(group, StreamsGroup) and isinstance(member, StreamsMember):
-        return [] if group.topology is None else group.topology.inputs(member.assigned.active)
+        places = [] if group.topology is None else group.topology.inputs(member.assigned.active)
+        return [place for place in places if place[0] not in topics or place[1] < topics[place[0]].partitions]
     if not isinstance(member, Member):
         return []
     if group.protocol_type != PROTOCOL_TYPE or not member.assignment:

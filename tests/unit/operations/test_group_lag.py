@@ -1,9 +1,14 @@
 """How far a group is behind, in records and in the age of the oldest of them, as tables over a snapshot."""
 
+from dataclasses import replace
+
 import pytest
+from support.streams_members import Streams
 
 from tidelog.groups.consumer_protocol import Assignment, encode_assignment
 from tidelog.groups.model import CommittedOffset, Group, GroupPhase, GroupView, Member
+from tidelog.groups.rules.modern.topics import AssignableTopic
+from tidelog.groups.topology import StreamsTopology, Subtopology
 from tidelog.log.base.errors import GroupNotFoundError
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.state.topic_state import PARTITIONS, Segment, TopicState
@@ -123,3 +128,19 @@ def test_a_group_that_is_not_there():
 def test_a_group_of_which_there_is_anything_is_there(view):
     assert require_group(view, "g") is view
     assert describe_group(LakeSnapshot(NOW_MS, groups={"g": view}), "g").group == Group("g")
+
+
+def test_a_task_reads_only_partitions_that_are_there():
+    """The topics of a subtopology may differ: it has as many tasks as the largest has partitions."""
+    made = Streams(topics={name: AssignableTopic(name, 2 if name == "large" else 1) for name in ("large", "small")})
+    made.join("m", StreamsTopology(0, (Subtopology("0", sources=("large", "small")),)))
+    made.settle()
+    metadata = replace(topic(end=0).metadata, configuration={PARTITIONS: "2"})
+    topics = {"small": topic(end=0), "large": replace(topic(end=0), metadata=metadata)}
+    snapshot = LakeSnapshot(NOW_MS, topics, groups={"g": made.view})
+    read = [("large", 0), ("large", 1), ("small", 0)]
+    described = describe_group(snapshot, "g")
+    assert described.assignments == {"m": read}
+    assert [(lag.topic, lag.partition) for lag in described.partitions] == read
+    hidden = describe_group(replace(snapshot, topics={}), "g")
+    assert hidden.assignments == {"m": [*read, ("small", 1)]}, "how many partitions there are is not known"

@@ -1,7 +1,8 @@
 """What principals may do to groups and their offsets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import getitem
 from typing import Any, Final
 
 from tidelog.broker.access.authorization import EachResource, GuardedRequest, OneResource, split
@@ -130,10 +131,16 @@ def _streams_refused(error: TidelogError) -> Answer:
 
 def topics_named(body: Any) -> set[str]:
     """The topics that a StreamsGroupHeartbeat names."""
+    return set() if body.topology is None else _topics(body.topology.subtopologies, getattr)
+
+
+def _topics(parts: Iterable[Any], read: Callable[[Any, str], Any]) -> set[str]:
+    """The topics of subtopologies; `read` gives a field of one, and of an inner topic."""
     topics: set[str] = set()
-    for part in body.topology.subtopologies if body.topology is not None else ():
-        inner = (topic.name for topic in (*part.repartition_source_topics, *part.state_changelog_topics))
-        topics.update(part.source_topics, part.repartition_sink_topics, inner)
+    for part in parts:
+        inner = (*read(part, "repartition_source_topics"), *read(part, "state_changelog_topics"))
+        topics.update(read(part, "source_topics"), read(part, "repartition_sink_topics"))
+        topics.update(read(topic, "name") for topic in inner)
     return topics
 
 
@@ -147,10 +154,7 @@ async def describe_streams_groups(request: GuardedRequest) -> Reply:
 
 def _seen_streams(request: GuardedRequest, group: Answer) -> Answer:
     topology = group["topology"]
-    topics: set[str] = set()
-    for part in topology["subtopologies"] if topology is not None else ():
-        inner = (topic["name"] for topic in (*part["repartition_source_topics"], *part["state_changelog_topics"]))
-        topics.update(part["source_topics"], part["repartition_sink_topics"], inner)
+    topics = set() if topology is None else _topics(topology["subtopologies"], getitem)
     if all(request.may(Right.DESCRIBE_TOPIC, topic=topic) for topic in topics):
         return group
     what = "The described group uses topics that the client is not authorized to describe."

@@ -5,20 +5,15 @@ from typing import Any
 
 def no_consumer_group(group_id: str, code: int, message: str) -> dict[str, Any]:
     """What ConsumerGroupDescribe says of a group that is not described."""
-    return {
-        "error_code": code,
-        "error_message": message,
-        "group_id": group_id,
-        "group_state": "",
-        "group_epoch": 0,
-        "assignment_epoch": 0,
-        "assignor_name": "",
-        "members": [],
-    }
+    return _no_group(group_id, code, message) | {"assignor_name": ""}
 
 
 def no_streams_group(group_id: str, code: int, message: str) -> dict[str, Any]:
     """What StreamsGroupDescribe says of a group that is not described."""
+    return _no_group(group_id, code, message) | {"topology": None}
+
+
+def _no_group(group_id: str, code: int, message: str) -> dict[str, Any]:
     return {
         "error_code": code,
         "error_message": message,
@@ -26,7 +21,6 @@ def no_streams_group(group_id: str, code: int, message: str) -> dict[str, Any]:
         "group_state": "",
         "group_epoch": 0,
         "assignment_epoch": 0,
-        "topology": None,
         "members": [],
     }
 

@@ -11,13 +11,15 @@ from tidelog.access.model import AclResource
 from tidelog.broker.base.access import NOT_ASKED, operations
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.group_answers import no_consumer_group
+from tidelog.broker.base.group_answers import no_consumer_group, no_streams_group
+from tidelog.broker.groups import streams_answers
 from tidelog.broker.groups.consumer_groups import topic_partitions
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.groups.model import Assignment, ConsumerGroup, Decision, Group, GroupPhase, GroupView
+from tidelog.groups.model import Assignment, ConsumerGroup, Decision, Group, GroupPhase, GroupView, StreamsGroup
 from tidelog.groups.rules.offsets import delete_group, found_group
+from tidelog.groups.rules.streams.heartbeat import no_streams_group as not_of_streams
 from tidelog.log.base.errors import GroupNotFoundError, TidelogError
 
 
@@ -34,6 +36,7 @@ class DescribingHandlers:
         return {
             ApiKey.DESCRIBE_GROUPS: self.describe,
             ApiKey.CONSUMER_GROUP_DESCRIBE: self.describe_consumer_groups,
+            ApiKey.STREAMS_GROUP_DESCRIBE: self.describe_streams_groups,
             ApiKey.LIST_GROUPS: self.list,
             ApiKey.DELETE_GROUPS: self.delete,
         }
@@ -64,7 +67,19 @@ class DescribingHandlers:
 
     async def describe_consumer_groups(self, call: Call) -> Reply:
         """ConsumerGroupDescribe."""
-        body, groups = call.body, []
+        return await self._described(call, described_consumer_group, no_consumer_group)
+
+    async def describe_streams_groups(self, call: Call) -> Reply:
+        """StreamsGroupDescribe."""
+        return await self._described(call, described_streams_group, no_streams_group)
+
+    async def _described(
+        self,
+        call: Call,
+        described_one: Callable[[GroupView, str, int], Mapping[str, Any]],
+        refusal: Callable[[str, int, str], Mapping[str, Any]],
+    ) -> Reply:
+        body, groups = call.body, list[Mapping[str, Any]]()
         refused = {group_id: self._refusal(group_id) for group_id in body.group_ids}
         views = await self._blocking(self._views, [group_id for group_id, why in refused.items() if why is None])
         for group_id in body.group_ids:
@@ -74,9 +89,9 @@ class DescribingHandlers:
             try:
                 if (why := refused[group_id]) is not None:
                     raise why
-                groups.append(described_consumer_group(views[group_id](), group_id, allowed))
+                groups.append(described_one(views[group_id](), group_id, allowed))
             except TidelogError as e:
-                groups.append(no_consumer_group(group_id, code_of(e), str(e)))
+                groups.append(refusal(group_id, code_of(e), str(e)))
         return {"groups": groups}
 
     def _refusal(self, group_id: str) -> TidelogError | None:
@@ -202,6 +217,14 @@ def described_consumer_group(view: GroupView, group_id: str, allowed: int) -> Ma
         "members": members,
         "authorized_operations": allowed,
     }
+
+
+def described_streams_group(view: GroupView, group_id: str, allowed: int) -> Mapping[str, Any]:
+    """A streams group in full. Raises GroupNotFoundError, also for one of another type."""
+    group = found_group(view, group_id)
+    if not isinstance(group, StreamsGroup):
+        raise not_of_streams(group_id)
+    return streams_answers.described(group, allowed)
 
 
 def _named(partitions: Assignment) -> Mapping[str, Any]:

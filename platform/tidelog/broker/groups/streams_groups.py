@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat and StreamsGroupDescribe: being a member of a streams group, and looking at one (KIP-1071).
+"""StreamsGroupHeartbeat: being a member of a streams group (KIP-1071).
 
 A heartbeat is answered by the group as it was last seen, unless it changes something or is to be refused: then it is
 decided over the log. Source: `KafkaApis.handleStreamsGroupHeartbeat`, `GroupMetadataManager` (kafka 4.2).
@@ -9,33 +9,27 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from tidelog.access.model import AclResource
-from tidelog.broker.base.access import NOT_ASKED, operations
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.group_answers import no_streams_group, no_streams_heartbeat
+from tidelog.broker.base.group_answers import no_streams_heartbeat
 from tidelog.broker.base.group_configs import STANDBYS, STREAMS_HEARTBEAT, STREAMS_SESSION
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup, Endpoints
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
 from tidelog.broker.groups.heartbeating import REFRESH_S, decided, interval_ms
 from tidelog.broker.groups.inner_topics import InnerTopics
-from tidelog.broker.groups.streams_answers import described, endpoints, task_ids
+from tidelog.broker.groups.streams_answers import endpoints, task_ids
 from tidelog.broker.groups.streams_requests import heartbeat_of
 from tidelog.broker.groups.subscriptions import Subscriptions
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.model import AnyGroup, Decision, GroupView, StreamsGroup
 from tidelog.groups.rules.modern.topics import MissingTopicsError, Topics
-from tidelog.groups.rules.offsets import found_group
 from tidelog.groups.rules.streams.configuring import Status
 from tidelog.groups.rules.streams.heartbeat import (
     JOINS,
     StreamsAnswer,
     StreamsHeartbeat,
     streams_heartbeat,
-)
-from tidelog.groups.rules.streams.heartbeat import (
-    no_streams_group as not_of_streams,
 )
 from tidelog.log.base.errors import TidelogError
 
@@ -50,22 +44,17 @@ _REFUSED_BEATS: Final = 3
 
 
 class StreamsGroupHandlers:
-    """What members of streams groups, and operators, ask of the coordinator."""
+    """What members of streams groups ask of the coordinator."""
 
     def __init__(self, context: Context, coordinator: GroupCoordinator) -> None:
         self._clock = context.clock
-        self._access = context.access
-        self._blocking = context.blocking
         self._coordinator = coordinator
         self._subscriptions = Subscriptions(context)
         self._inner_topics = InnerTopics(context)
 
     def handlers(self) -> Handlers:
         """By API."""
-        return {
-            ApiKey.STREAMS_GROUP_HEARTBEAT: self.heartbeat,
-            ApiKey.STREAMS_GROUP_DESCRIBE: self.describe,
-        }
+        return {ApiKey.STREAMS_GROUP_HEARTBEAT: self.heartbeat}
 
     async def heartbeat(self, call: Call) -> Reply:
         """StreamsGroupHeartbeat: a member joins, stays, or leaves."""
@@ -149,23 +138,3 @@ class StreamsGroupHandlers:
         if group.topology is None or all(member.endpoint is None for member in group.members.values()):
             return 0, []
         return endpoints(group, group.topology, await self._subscriptions.facts(group.topology.required))
-
-    # --- looking -------------------------------------------------------------------------------------------
-
-    async def describe(self, call: Call) -> Reply:
-        """StreamsGroupDescribe."""
-        groups = []
-        for group_id in call.body.group_ids:
-            allowed = NOT_ASKED
-            if call.body.include_authorized_operations:
-                allowed = operations(self._access, call.peer, AclResource.GROUP, group_id)
-            try:
-                self._coordinator.require(group_id)
-                view = await self._blocking(self._coordinator.log.view, group_id)
-                group = found_group(view, group_id)
-                if not isinstance(group, StreamsGroup):
-                    raise not_of_streams(group_id)
-                groups.append(described(group, allowed))
-            except TidelogError as e:
-                groups.append(no_streams_group(group_id, code_of(e), str(e)))
-        return {"groups": groups}

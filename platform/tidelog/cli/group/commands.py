@@ -38,7 +38,7 @@ def list_groups(
         typer.Option(
             metavar="STATE,...",
             help="Only groups in these states: Empty, Stable, PreparingRebalance, CompletingRebalance, Assigning,"
-            " Reconciling.",
+            " Reconciling, NotReady.",
         ),
     ] = None,
 ) -> None:
@@ -126,8 +126,9 @@ def alter(
 ) -> None:
     """Change a group's configuration, which may be done before its first member joins.
 
-    Keys: consumer.session.timeout.ms, consumer.heartbeat.interval.ms. Members of the consumer protocol go by it at
-    their next heartbeats.
+    Keys: consumer.session.timeout.ms, consumer.heartbeat.interval.ms, streams.session.timeout.ms,
+    streams.heartbeat.interval.ms, streams.num.standby.replicas. Members of the protocol that a key is named after go
+    by it at their next heartbeats.
     """
     changes = config.by_key()
     if not changes:

@@ -124,6 +124,25 @@ def test_a_group_is_described_and_listed(lake, requests):
     assert classic.error_code is ErrorCode.group_id_not_found
 
 
+def test_many_groups_are_described_in_one_go(lake, requests):
+    lake.create_topic("lines", 2)
+    running(requests)
+    context = requests.broker._context
+    handlers = requests.broker.handlers[ApiKey.STREAMS_GROUP_DESCRIBE].__wrapped__.__self__
+    hops, at_once = [], context.blocking
+
+    async def counted(call, *args):
+        hops.append(call)
+        return await at_once(call, *args)
+
+    handlers._blocking = counted
+    asked = {"group_ids": ["app", "none", "other", ""]}
+    groups = requests.ask(ApiKey.STREAMS_GROUP_DESCRIBE, 0, asked).groups
+    none, missing, invalid = ErrorCode.none, ErrorCode.group_id_not_found, ErrorCode.invalid_group_id
+    assert [one.error_code for one in groups] == [none, missing, missing, invalid]
+    assert len(hops) == 1
+
+
 def test_members_learn_where_others_answer_queries(lake, requests):
     lake.create_topic("lines", 2)
     first = beat(requests, user_endpoint={"host": "h", "port": 8080})

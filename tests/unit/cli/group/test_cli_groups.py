@@ -9,6 +9,7 @@ from support.logs import values
 
 from tidelog import AdminClient
 from tidelog.clients.admin.enums import ConsumerGroupType
+from tidelog.groups.config import GroupConfig
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.model import (
     AssignedPartition,
@@ -16,6 +17,7 @@ from tidelog.groups.model import (
     ConsumerGroup,
     ConsumerMember,
     Decision,
+    GroupPhase,
     StreamsGroup,
     StreamsMember,
 )
@@ -339,6 +341,12 @@ def test_members_that_died_are_cleared_away_first(address, monkeypatch):
     done("group", "reset-offsets", "busy", "--topic", "t:0", "--to-offset", "2", "--execute", "--lake", address)
     assert passed[0] >= SESSION_MS / 1000
     assert committed(address, "busy") == {("t", 0): 2}
+
+
+def test_help_names_all_states_and_keys():
+    listing, altering = (" ".join(done("group", name, "--help").stdout.split()) for name in ("list", "alter"))
+    assert [phase for phase in GroupPhase if phase is not GroupPhase.DEAD and phase not in listing] == []
+    assert [key for key in GroupConfig.KEYS if key not in altering] == []
 
 
 # --- configuring -------------------------------------------------------------------------------------------
