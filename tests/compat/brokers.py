@@ -17,7 +17,7 @@ from tidelog.log.lake import Lake
 # As in the own clusters of the suites: a new group waits for no more members, and sessions may be short.
 _SETTINGS = {
     "TIDELOG_BROKER_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
-    "TIDELOG_BROKER_GROUP_MIN_SESSION_TIMEOUT_MS": "1000",
+    "TIDELOG_BROKER_GROUP_MIN_SESSION_TIMEOUT_MS": "100",
 }
 _STOPS_WITHIN_S = 60
 

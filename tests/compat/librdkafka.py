@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from compat.suite import FAILED, PASSED, SKIPPED, Outcome, built, run
+from compat.suite import CLASSIC, FAILED, GROUP_PROTOCOL, PASSED, SKIPPED, Outcome, built, named, run
 
 CRATE, VERSION = "rdkafka-sys", "4.10.0+2.12.1"
 SUITE = "librdkafka"
@@ -71,12 +71,21 @@ def tests(folder: Path) -> list[tuple[str, str]]:
     ]
 
 
-def outcomes(folder: Path, brokers: dict[str, str], kafka: Path, logs: Path, only: str = "") -> Iterator[Outcome]:
+def has_consumers(folder: Path, test: str) -> bool:
+    """Whether a test's source speaks of consumers: without them, the group protocol changes nothing."""
+    return any("consumer" in path.read_text().lower() for path in folder.glob(f"{test[:4]}-*.c*"))
+
+
+def outcomes(
+    folder: Path, brokers: dict[str, str], kafka: Path, logs: Path, only: str = "", protocol: str = CLASSIC
+) -> Iterator[Outcome]:
     """Run the tests, one after another, against the brokers of each scenario.
 
-    `kafka`: the folder of a Kafka distribution, as far as its scripts go. `only`: a part of a name.
+    `kafka`: the folder of a Kafka distribution, as far as its scripts go. `only`: a part of a name. `protocol`: of the
+    groups; the consumer protocol gets those tests alone that have consumers.
     """
-    known = tests(folder)
+    logs.mkdir(parents=True, exist_ok=True)
+    known = [one for one in tests(folder) if protocol == CLASSIC or has_consumers(folder, one[0])]
     numbers = list(dict.fromkeys((name[:4], scenario) for name, scenario in known if only in name))
     runs = [(number, scenario, part) for number, scenario in numbers for part in _PARTS.get(number, ("",))]
     for number, scenario, part in runs:
@@ -91,6 +100,7 @@ def outcomes(folder: Path, brokers: dict[str, str], kafka: Path, logs: Path, onl
             "TEST_SCENARIO": scenario,
             "TEST_REPORT": str(report),
             "TEST_KAFKA_VERSION": "4.1.0",
+            GROUP_PROTOCOL: protocol,
             "RDKAFKA_TEST_CONF": str(conf),
             "KAFKA_PATH": str(kafka),
             "BROKERS": address,
@@ -106,7 +116,7 @@ def outcomes(folder: Path, brokers: dict[str, str], kafka: Path, logs: Path, onl
         )
         took_s = time.monotonic() - began
         for one in _read(number, wanted, report, code, took_s):
-            yield replace(one, test=f"{one.test} {part}".rstrip())
+            yield replace(one, test=named(f"{one.test} {part}".rstrip(), protocol))
 
 
 def _read(number: str, wanted: set[str], report: Path, code: int | None, took_s: float) -> Iterator[Outcome]:

@@ -3,9 +3,10 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks/peers"), str(ROOT / "benchmarks")]
@@ -14,9 +15,11 @@ from compat import (  # noqa: E402 - the path comes first
     brokers,
     chart,
     clients,
+    confluent_python,
     copier,
     franz_go,
     images,
+    java_consumers,
     kafka_programs,
     kafka_scripts,
     kafka_tools,
@@ -29,7 +32,7 @@ from compat import (  # noqa: E402 - the path comes first
     schedules,
     spark_cluster,
 )
-from compat.suite import FAILED, PASSED, Outcome, ToolError  # noqa: E402 - the path comes first
+from compat.suite import CLASSIC, CONSUMER, FAILED, PASSED, Outcome, ToolError  # noqa: E402 - the path comes first
 
 SUITES = (
     clients.SUITE,
@@ -41,6 +44,8 @@ SUITES = (
     registries.SUITE,
     franz_go.SUITE,
     librdkafka.SUITE,
+    java_consumers.SUITE,
+    confluent_python.SUITE,
     images.SUITE,
     chart.SUITE,
     kubernetes.SUITE,
@@ -58,6 +63,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", choices=SUITES, action="append", help="only this suite; may be given again")
     parser.add_argument("--only", default="", help="only tests with this in their names")
+    parser.add_argument(
+        "--protocol", choices=(CLASSIC, CONSUMER), action="append", help="groups' protocol, of suites that take either"
+    )
     parser.add_argument("--work", type=Path, default=ROOT / "build/compat", help="where lakes and logs go")
     parser.add_argument("--programs", type=Path, default=PROGRAMS, help="where programs are that no package has")
     parser.add_argument("--write", action="store_true", help="write what was found into the list")
@@ -67,7 +75,8 @@ def main() -> int:
         print(f"\n== {suite} ==", flush=True)
         try:
             work = given.work / f"{suite}-{os.getpid()}"
-            for one in outcomes(suite, given.only, work, write=given.write, programs=given.programs):
+            asked = Asked(given.only, given.protocol or [CLASSIC, CONSUMER], given.programs, given.write)
+            for one in outcomes(suite, work, asked):
                 print(f"{one.state:8} {one.took_s:6.1f} s  {one.test}  {one.words}".rstrip(), flush=True)
                 found.append(one)
         except (ToolError, FileNotFoundError) as error:
@@ -82,8 +91,18 @@ def main() -> int:
     return 1 if problems else 0
 
 
-def outcomes(suite: str, only: str, work: Path, *, write: bool, programs: Path) -> Iterator[Outcome]:
-    """Build a suite, start brokers, and run it. `write`: what was found is to be kept. `programs`: a folder of some."""
+class Asked(NamedTuple):
+    """What a run is to do. `only`: a part of a name; `programs`: a folder of some; `write`: keep what is found."""
+
+    only: str
+    protocols: Sequence[str]
+    programs: Path
+    write: bool
+
+
+def outcomes(suite: str, work: Path, asked: Asked) -> Iterator[Outcome]:
+    """Build a suite, start brokers, and run it."""
+    only = asked.only
     with ExitStack() as stack:
 
         def started(name: str, configuration: dict[str, str]) -> str:
@@ -94,7 +113,7 @@ def outcomes(suite: str, only: str, work: Path, *, write: bool, programs: Path) 
         elif suite == copier.SUITE:
             yield from copier.outcomes(work, only)
         elif suite == chart.SUITE:
-            yield from chart.outcomes(only, write=write)
+            yield from chart.outcomes(only, write=asked.write)
         elif suite == images.SUITE:
             yield from images.outcomes(work, only)
         elif suite == schedules.SUITE:
@@ -112,14 +131,26 @@ def outcomes(suite: str, only: str, work: Path, *, write: bool, programs: Path) 
             yield from kafka_programs.outcomes(work, only)
         elif suite == mirror_from_kafka.SUITE:
             yield from mirror_from_kafka.outcomes(work, only)
+        elif suite == java_consumers.SUITE:
+            home, address = java_consumers.build(BUILT), started("brokers", {})
+            yield from java_consumers.outcomes(home, address, work, only, asked.protocols)
+        elif suite == confluent_python.SUITE:
+            tree = confluent_python.checkout(asked.programs)
+            if tree is None:
+                yield confluent_python.absent()
+                return
+            python, address = confluent_python.build(BUILT), started("brokers", {})
+            for protocol in asked.protocols:
+                yield from confluent_python.outcomes(python, tree, address, work, only, protocol)
         elif suite == kafka_tools.SUITE:
             yield from kafka_tools.outcomes(_kafka(), work, only)
         elif suite == kafka_uis.SUITE:
-            yield from kafka_uis.outcomes(_kafka(), programs, work, only)
+            yield from kafka_uis.outcomes(_kafka(), asked.programs, work, only)
         else:
             folder, kafka = librdkafka.build(BUILT), _kafka()
             scenarios = {"default": started("auto", _AUTO), librdkafka.NO_AUTO_CREATE: started("noauto", _NO_AUTO)}
-            yield from librdkafka.outcomes(folder, scenarios, kafka, work, only)
+            for protocol in asked.protocols:
+                yield from librdkafka.outcomes(folder, scenarios, kafka, work / protocol, only, protocol)
 
 
 def _kafka() -> Path:

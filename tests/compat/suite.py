@@ -13,6 +13,9 @@ from pathlib import Path
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 # A program that no package source has, and that the user has not put here.
 ABSENT = "absent"
+# The protocols of groups, by Kafka's names, and the variable by which suites of Confluent's clients are told.
+CLASSIC, CONSUMER = "classic", "consumer"
+GROUP_PROTOCOL = "TEST_CONSUMER_GROUP_PROTOCOL"
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,11 @@ class Outcome:
 
 class ToolError(Exception):
     """A suite can't be built or run at all; says what to do."""
+
+
+def named(test: str, protocol: str) -> str:
+    """A test's name in the list, by the protocol of its groups."""
+    return test if protocol == CLASSIC else f"{test}, group.protocol={protocol}"
 
 
 def tried(

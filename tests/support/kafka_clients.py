@@ -149,7 +149,7 @@ def _nothing(_client: KafkaClient, _folder: Path) -> None:
 
 
 NEWEST = (
-    KafkaClient("java", "4.1.2", "javac", _make_java, _java),
+    KafkaClient("java", "4.2.0", "javac", _make_java, _java),
     KafkaClient("franz", "1.20.4", "go", _make_go, lambda folder: [folder / "roundtrip"]),
     KafkaClient(
         "kafkajs", "2.2.4", "npm", _make_node, lambda folder: ["node", folder / "roundtrip.js"], codecs=("none", "gzip")

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from support.kafka_clients import NEWEST, KafkaClient, fetch_jars, run_command
+from support.kafka_clients import KafkaClient, fetch_jars, run_command
 from support.waiting import PATIENCE_S, eventually
 
-_KAFKA = NEWEST[0].version
+_KAFKA = "4.1.2"
 _JAVA = ("java", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _SOURCE = Path(__file__).with_name("StreamsPrograms.java")
 
