@@ -76,7 +76,7 @@ class Links:
 
 def _is_one_file(name: str, *folders: int) -> bool:
     try:
-        one, other = (os.stat(name, dir_fd=folder) for folder in folders)
+        source, target = (os.stat(name, dir_fd=folder) for folder in folders)
     except FileNotFoundError:  # gone meanwhile
         return False
-    return os.path.samestat(one, other)
+    return os.path.samestat(source, target)
