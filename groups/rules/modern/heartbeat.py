@@ -163,7 +163,7 @@ def _group(view: GroupView, request: Heartbeat, topics: Topics, migration: Migra
 def _check_not_replaced(group: AnyGroup | None, request: Heartbeat) -> None:
     """Refuse a static member whose id another one has by now, also in a group that has turned back meanwhile.
 
-    Told only that the group is no more, it would join again, and take its place back. Raises `FencedInstanceError`.
+    Notified only that the group is no more, it would join again, and take its place back. Raises `FencedInstanceError`.
     """
     if group is not None:
         with suppress(UnknownMemberError):

@@ -100,7 +100,7 @@ class _ParkedJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoints:
+class UserEndpoints:
     """Where members of a streams group answer queries, as an answer has it, and a number that changes with that.
 
     Worked out of this `state`, and to be worked out again at `until_s`, as its topics may have grown by then.
@@ -160,7 +160,7 @@ class CoordinatedGroup:
         # When the topics that members of the consumer protocol subscribe to are looked at again.
         self.refresh_s = 0.0
         self.making = Making()
-        self.endpoints: Endpoints | None = None
+        self.endpoints: UserEndpoints | None = None
         # Until when is known which topics the regular expressions of members match.
         self.matched_until_s: dict[str, float] = {}
         self._settings = settings

@@ -28,7 +28,7 @@ async def decided(
     rule: Callable[[GroupView], Decision[tuple[R, AnyGroup | None]]],
     clock: Clock,
 ) -> R:
-    """The answer of a heartbeat's rule, and a sign of life: by the group as it was last seen, or over the log.
+    """The answer of a heartbeat's rule: by the group as it was last seen, or over the log. Then a session begins again.
 
     A member that joins changes the group nearly always: that is decided over the log at once, as the assignment for
     all members would be computed twice.

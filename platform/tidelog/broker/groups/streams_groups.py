@@ -13,7 +13,7 @@ from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.group_answers import no_streams_heartbeat
 from tidelog.broker.base.group_configs import STANDBYS, STREAMS_HEARTBEAT, STREAMS_SESSION
-from tidelog.broker.groups.coordinated_group import CoordinatedGroup, Endpoints
+from tidelog.broker.groups.coordinated_group import CoordinatedGroup, UserEndpoints
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
 from tidelog.broker.groups.heartbeating import REFRESH_S, decided, interval_ms
@@ -125,13 +125,13 @@ class StreamsGroupHandlers:
             for status, detail in answer.statuses
         ]
 
-    async def _endpoints(self, group: CoordinatedGroup) -> Endpoints:
+    async def _endpoints(self, group: CoordinatedGroup) -> UserEndpoints:
         """Which member answers queries about which partitions: worked out once for all members."""
         state, now_s, before = group.state, self._clock.elapsed_s(), group.endpoints
         if before is not None and before.state is state and now_s < before.until_s:
             return before
         number, told = await self._worked_out(state) if isinstance(state, StreamsGroup) else (0, [])
-        group.endpoints = Endpoints(state, now_s + REFRESH_S, number, told)
+        group.endpoints = UserEndpoints(state, now_s + REFRESH_S, number, told)
         return group.endpoints
 
     async def _worked_out(self, group: StreamsGroup) -> tuple[int, list[dict[str, Any]]]:
