@@ -334,7 +334,7 @@ def _head(lake: Lake, folder: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldByCuts:
     """Files that left their tables after kept cuts, and stay for them: what the cuts cost.
 
     `by_cut`: {cut: bytes} of what each of them holds, which others may hold, too. `size`: bytes of all of it, once.
@@ -344,7 +344,7 @@ class Held:
     size: int
 
 
-def held_files(lake: Lake, kept: Iterable[Cut]) -> Held:
+def held_files(lake: Lake, kept: Iterable[Cut]) -> HeldByCuts:
     """What kept cuts hold, by one look at each table. Raises `StorageError`, `CorruptLogError`."""
     versions: dict[str, dict[str, int]] = {}
     by_cut: dict[str, int] = {}
@@ -359,7 +359,7 @@ def held_files(lake: Lake, kept: Iterable[Cut]) -> Held:
             size += file_size
             for cut_name, version in of_cuts.items():
                 by_cut[cut_name] += file_size if removed > version else 0
-    return Held(by_cut, size)
+    return HeldByCuts(by_cut, size)
 
 
 def _replaced_since(lake: Lake, folder: str, version: int) -> Iterator[tuple[int, int]]:

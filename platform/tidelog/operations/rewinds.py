@@ -201,7 +201,7 @@ def _restorable(branch: Lake, cut: Cut, states: Mapping[str, TopicState]) -> lis
     return [topic for topic, state in theirs.items() if state is not None and state.topic_id == states[topic].topic_id]
 
 
-def _require_nothing_erased(topic: str, look: "_Look | None") -> None:
+def _require_nothing_erased(topic: str, look: "_SinceCut | None") -> None:
     """Refuse to bring back what was erased since the cut."""
     if look is not None and look.erased is None:
         return
@@ -265,7 +265,7 @@ def _move(lake: Lake, log: GroupLog, positions: Sequence[MovedPosition]) -> Iter
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _SinceCut:
     """What a topic's log says of the time after a cut.
 
     `applied`: (transactional id, marker) of transactions. `erased`: the first entry that erased keys.
@@ -275,7 +275,7 @@ class _Look:
     erased: int | None
 
 
-def _look(lake: Lake, cut: Cut, topic: str, state: TopicState) -> _Look | None:
+def _look(lake: Lake, cut: Cut, topic: str, state: TopicState) -> _SinceCut | None:
     """None where the log is not kept back to the cut."""
     applied: set[tuple[str, int]] = set()
     erased: int | None = None
@@ -286,7 +286,7 @@ def _look(lake: Lake, cut: Cut, topic: str, state: TopicState) -> _Look | None:
                 erased = entry.version
     except ObjectNotFoundError:
         return None
-    return _Look(frozenset(applied), erased)
+    return _SinceCut(frozenset(applied), erased)
 
 
 def _first(cut: Cut, topic: str) -> int:
@@ -296,7 +296,7 @@ def _first(cut: Cut, topic: str) -> int:
 
 
 def _crossing(
-    lake: Lake, cut: Cut, states: Mapping[str, TopicState], looks: Mapping[str, _Look | None]
+    lake: Lake, cut: Cut, states: Mapping[str, TopicState], looks: Mapping[str, _SinceCut | None]
 ) -> dict[str, tuple[str, ...]]:
     """{transactional id: other topics} of the transactions after the cut that wrote to these topics and to others.
 
@@ -329,7 +329,7 @@ def _named(name: str, markers_: set[tuple[str, int | None]]) -> bool:
 
 
 def _applied_since(
-    lake: Lake, cut: Cut, topic: str, state: TopicState, look: _Look | None = None
+    lake: Lake, cut: Cut, topic: str, state: TopicState, look: _SinceCut | None = None
 ) -> set[tuple[str, int | None]]:
     """(transactional id, marker) of what a topic applied after the cut; (id, None) of all, where its log can't say."""
     if look is None and state.version - _first(cut, topic) < MOST_ENTRIES:

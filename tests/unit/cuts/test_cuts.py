@@ -16,7 +16,7 @@ from tidelog.log.delta import layout
 from tidelog.log.storage import Storage
 from tidelog.log.upkeep.holds import keep_version, read_holds
 from tidelog.operations import cuts
-from tidelog.operations.cuts import Held, create_cut, delete_cut, held_files, take_cut
+from tidelog.operations.cuts import HeldByCuts, create_cut, delete_cut, held_files, take_cut
 from tidelog.transactions.ports import GroupIdentity
 
 
@@ -286,6 +286,6 @@ def test_what_several_kept_cuts_hold_is_found_by_one_look_at_each_entry() -> Non
     head = lake.topic("t").state().version
     storage.hook = calls = Calls()
     held = held_files(lake, CutLog(lake).all().values())
-    assert held == Held({"first": sizes[0] + sizes[1], "second": sizes[1], "last": 0}, sizes[0] + sizes[1])
+    assert held == HeldByCuts({"first": sizes[0] + sizes[1], "second": sizes[1], "last": 0}, sizes[0] + sizes[1])
     entries = [path for method, path in calls.seen if method == "get" and path.startswith(f"t/{layout.LOG_FOLDER}")]
     assert entries == [f"t/{layout.entry_path(v)}" for v in range(first.tables["t"].version + 1, head + 1)]
