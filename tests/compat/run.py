@@ -75,7 +75,7 @@ def main() -> int:
         print(f"\n== {suite} ==", flush=True)
         try:
             work = given.work / f"{suite}-{os.getpid()}"
-            asked = Asked(given.only, given.protocol or [CLASSIC, CONSUMER], given.programs, given.write)
+            asked = SuiteChoices(given.only, given.protocol or [CLASSIC, CONSUMER], given.programs, given.write)
             for one in outcomes(suite, work, asked):
                 print(f"{one.state:8} {one.took_s:6.1f} s  {one.test}  {one.words}".rstrip(), flush=True)
                 found.append(one)
@@ -91,7 +91,7 @@ def main() -> int:
     return 1 if problems else 0
 
 
-class Asked(NamedTuple):
+class SuiteChoices(NamedTuple):
     """What a run is to do. `only`: a part of a name; `programs`: a folder of some; `write`: keep what is found."""
 
     only: str
@@ -100,7 +100,7 @@ class Asked(NamedTuple):
     write: bool
 
 
-def outcomes(suite: str, work: Path, asked: Asked) -> Iterator[Outcome]:
+def outcomes(suite: str, work: Path, asked: SuiteChoices) -> Iterator[Outcome]:
     """Build a suite, start brokers, and run it."""
     only = asked.only
     with ExitStack() as stack:
