@@ -133,7 +133,7 @@ def bounds_by(settings: Mapping[str, Any]) -> tuple[ConfigBounds, ...]:
 _DEFAULTS: Final = {name: key.default for name, key in BROKER_KEYS.items()}
 # What holds where no broker is asked.
 DEFAULT_BOUNDS: Final = bounds_by(_DEFAULTS)
-# The sessions that members without a broker go by, whatever bounds hold where they were set: those of any consumer.
+# The sessions that members of the library go by, whatever bounds hold where they were set: those of any consumer.
 MEMBER_SESSIONS: Final = ConfigBounds(
     "consumer.session.timeout.ms",
     _DEFAULTS["group.min.session.timeout.ms"],

@@ -13,7 +13,7 @@ from pathlib import Path
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 # A program that no package source has, and that the user has not put here.
 ABSENT = "absent"
-# The protocols of groups, by Kafka's names, and the variable by which suites of Confluent's clients are told.
+# The protocols of groups, by Kafka's names, and the variable by which suites of Confluent's clients choose one.
 CLASSIC, CONSUMER = "classic", "consumer"
 GROUP_PROTOCOL = "TEST_CONSUMER_GROUP_PROTOCOL"
 

@@ -58,7 +58,7 @@ class MomentReport:
 class _World:
     """A lake with a transaction that is decided and not applied, as its producer has died.
 
-    `told`: the ids of the cuts that somebody was told to have the name. `read_id`: of the topic that was read.
+    `told`: the ids of the cuts that callers were given under the name. `read_id`: of the topic that was read.
     """
 
     shared: SharedLake = field(default_factory=lambda: SharedLake(**CONFIG))
@@ -103,7 +103,7 @@ class _World:
         lake.topic(READ).append(values("0", "1", "2", "3"))
 
     def maintenance(self) -> None:
-        """A topic grows old, and all of its past is taken away that nobody holds."""
+        """A topic grows old, and all of its past that is not held is taken away."""
         lake, clock = self.shared.process().lake, self.shared.clock
         merge(lake, "in")
         for _ in range(12):

@@ -15,7 +15,6 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/tidelog/console/cuts.py": "a page's answers, as the other modules there",
     "groups/rules/modern/reconciliation.py": "one step of a member, apart from what a heartbeat says",
     "groups/rules/streams/reconciliation.py": "one step of a member, apart from what a heartbeat says",
-    "platform/tidelog/broker/groups/inner_topics.py": "what makes topics, apart from which ones a group lacks",
     "platform/tidelog/broker/groups/finding.py": "an API about the cluster, beside those about groups",
     "platform/tidelog/broker/produce/entry_spans.py": "what traces say of an entry, apart from how it is made",
     "platform/tidelog/broker/transactions/end_spans.py": "what traces say of a transaction, apart from how it ends",

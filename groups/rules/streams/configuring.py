@@ -104,15 +104,15 @@ def _decide_flexible(parts: Iterable[Subtopology], counts: dict[str, int], flexi
             if all(name in largest for name in writers[topic])
         }
         if not decided:  # of topics that feed each other, those that are known decide
-            known = {
+            fed = {
                 name: max(counts[topic] for topic in topics if topic in counts)
                 for name, topics in inputs.items()
                 if any(topic in counts for topic in topics)
             }
             decided = {
-                topic: max(known[name] for name in writers[topic] if name in known)
+                topic: max(fed[name] for name in writers[topic] if name in fed)
                 for topic in open_ones
-                if any(name in known for name in writers.get(topic, ()))
+                if any(name in fed for name in writers.get(topic, ()))
             }
         if not decided:
             raise InvalidTopologyError(

@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 
 # How long a heartbeat waits for topics that it has made: a member with many of them hears of the rest later.
 PATIENCE_S: Final = 1.0
-# How many refusals a member is told at once.
-_TOLD: Final = 3
+# How many refusals an answer has.
+_MOST_REFUSALS: Final = 3
 
 
 class InnerTopics:
@@ -48,9 +48,9 @@ class InnerTopics:
         refused = [
             f"Topic {name} could not be made: {why}" for name, why in making.refusals().items() if name not in denied
         ]
-        problems += refused[:_TOLD]
-        if len(refused) > _TOLD:
-            problems.append(f"{len(refused) - _TOLD} more could not be made.")
+        problems += refused[:_MOST_REFUSALS]
+        if len(refused) > _MOST_REFUSALS:
+            problems.append(f"{len(refused) - _MOST_REFUSALS} more could not be made.")
         return " ".join(problems)
 
     async def _begin(self, group: CoordinatedGroup, topics: Sequence[InnerTopic], again_s: float) -> None:

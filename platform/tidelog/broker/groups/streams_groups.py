@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 # their copies are.
 _RECOVERY_LAG: Final = 10_000
 _OFFSETS_EVERY_MS: Final = 60_000
-# For so many of its longest heartbeat intervals a group takes it that a topic which was refused would be refused again.
+# In how many of its longest heartbeat intervals a group asks again for a topic that was refused.
 _REFUSED_BEATS: Final = 3
 
 

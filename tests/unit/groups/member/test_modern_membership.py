@@ -177,7 +177,7 @@ def test_of_two_with_one_static_id_the_later_one_is_refused_for_good() -> None:
 
 @pytest.mark.parametrize("gives_up", [False, True])
 def test_one_that_was_replaced_does_not_take_its_place_back(gives_up: bool) -> None:
-    """Its group has turned back by then, as it was the last one of its protocol, so that it could join anew."""
+    """Its group has turned back by then, as it was the last one of its protocol, so that it could join again."""
     group = FakeGroup()
     a = group.join_modern("a", instance_id="i")
     group.run(3)
