@@ -4,10 +4,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from chaos_plan import PARTITIONS, TOPICS, Place
-from checkers import SHOWN, check, summary
+from chaos_plan import COPIES, COPIES_BY_QUERY, PARTITIONS, TOPICS, Place
+from checkers import SHOWN, check, copies_are_made_once, summary
 from history import History, Partition
 from journals import HistoryReader, events
 
@@ -90,7 +91,12 @@ class Branches:
     def _judged(self, branch: Lake, began_s: float) -> list[str]:
         report = check_lake(branch, deep=True)
         found = [f"check: {finding}" for finding in report.findings if finding.severity is Severity.ERROR]
-        history = History(rules={name: topic.rule for name, topic in TOPICS.items()})
+        by_query = [replace(copy, goes_on=True) for copy in COPIES_BY_QUERY]
+        history = History(rules={name: topic.rule for name, topic in TOPICS.items()}, copies=by_query)
+        by_group = replace(
+            history, copies=COPIES
+        )  # the same log, and how far its groups are: what they read is not known
+        by_group.committed = {}
         reader = HistoryReader(history)
         for life, path in self._place.journals_of():
             reader.take(life, (event for event in events(path) if _counts(event, began_s)))
@@ -99,11 +105,12 @@ class Branches:
                 history.log[name, partition] = self._read(branch, name, partition, start, end)
         for group, view in GroupLog(branch).views().items():
             for (topic, partition), one in view.offsets.items():
+                by_group.committed[group, (topic, partition)] = one.offset
                 if partition < PARTITIONS and one.offset > branch.offsets(topic)[partition][1]:
                     found.append(f"{group} is at {one.offset} of {topic} [{partition}], past its end")
             if view.group is not None and view.group.members:
                 found.append(f"{group} has members")
-        return [*found, *summary(check(history))]
+        return [*found, *summary([*check(history), *copies_are_made_once(by_group)])]
 
 
 def _counts(event: dict[str, Any], began_s: float) -> bool:

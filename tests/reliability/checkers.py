@@ -278,7 +278,10 @@ def _copied_once(history: History, copy: Copy) -> Iterator[Fault]:
     for place, one in history.log.items():
         if place[0] not in copy.sources:
             continue
-        upto = one.end if copy.group is None else history.committed.get((copy.group, place), 0)
+        if copy.goes_on:
+            upto = max((offset + 1 for at, offset in copied if at == place), default=0)
+        else:
+            upto = one.end if copy.group is None else history.committed.get((copy.group, place), 0)
         for offset, _, _ in one.records:
             if offset < upto and (place, offset) not in copied:
                 yield Fault(Kind.NOT_COPIED, f"{_at(place, offset)}, committed is {upto}")

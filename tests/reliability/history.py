@@ -84,12 +84,14 @@ class Partition:
 class Copy:
     """Records of topics that were copied exactly once, each with its place behind `<` in the copy's value.
 
-    `group`: those below its committed offsets were, no others; None: all of them.
+    `group`: those below its committed offsets were, no others; None: all of them. `goes_on`: of each partition those
+    up to some offset, as what copies has not come to its end.
     """
 
     sources: tuple[str, ...]
     targets: tuple[str, ...]
     group: str | None = None
+    goes_on: bool = False
 
 
 @dataclass(slots=True)

@@ -1,10 +1,11 @@
 """The checkers find a fault of each kind that is planted in a history, and nothing in one that is right."""
 
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 from checkers import Kind, check, summary
-from histories import IN, PLANTED, Plant, right
+from histories import EVEN, IN, ODD, PLANTED, Plant, right
 from history import source_of
 
 
@@ -42,3 +43,21 @@ def test_checking_changes_nothing() -> None:
 def test_the_source_of_a_copy_is_read_off_its_value() -> None:
     assert source_of("c.0:7<in/2/31") == (("in", 2), 31)
     assert source_of("c.0:7") is None
+
+
+def copied(third: bool, second: bool) -> list[Kind]:
+    """What is found of a copy that goes on of three records, of which the first was copied."""
+    history = right()
+    history.copies = [replace(history.copies[1], goes_on=True)]
+    for place, there in ((EVEN, third), (ODD, second)):
+        if not there:
+            history.log[place].records.pop()
+            history.log[place].end -= 1
+    return [fault.kind for fault in check(history)]
+
+
+def test_of_what_copies_and_goes_on_each_partition_has_a_beginning() -> None:
+    assert copied(third=True, second=True) == []
+    assert copied(third=False, second=True) == []
+    assert copied(third=False, second=False) == []
+    assert copied(third=True, second=False) == [Kind.NOT_COPIED]
