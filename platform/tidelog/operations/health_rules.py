@@ -6,9 +6,15 @@ from enum import StrEnum
 from typing import Final
 
 from tidelog.check.store import TrialResult
+from tidelog.groups.model import GroupPhase, StreamsGroup
+from tidelog.groups.rules.modern.topics import AssignableTopic
+from tidelog.groups.rules.streams.configuring import configure
+from tidelog.groups.topology import StreamsTopology
+from tidelog.log.base.errors import InvalidTopologyError
 from tidelog.operations.health import LakeFacts
 from tidelog.operations.maintenance import newest_whole_run
 from tidelog.operations.mirrors import LATE_MS
+from tidelog.operations.snapshots import LakeSnapshot
 
 _HOUR_MS: Final = 3_600_000
 # Of a disk: below the first, writers soon stop; below the second, merging has no room.
@@ -279,12 +285,42 @@ def _group_behind(facts: LakeFacts) -> Iterator[tuple[str, str]]:
     for name, group in facts.groups.items():
         seconds = group.seconds(facts.now_ms)
         if seconds > _LATE_S and group.records:
-            reads = f"has {group.members or 'no'} members"
+            reads = "has 1 member" if group.members == 1 else f"has {group.members or 'no'} members"
+            view = facts.snapshot.groups.get(name) if facts.snapshot else None
+            if view is not None and view.group is not None:
+                reads = f"({view.group.type}, {view.group.phase}) {reads}"
             yield (
                 f"Group '{name}' {reads} and is {group.records:,} records behind, the oldest of {_age(seconds)}.",
                 f"'tidelog group describe {name}' shows where. Start its consumers, or 'tidelog group delete {name}'"
                 " if it is not needed any more.",
             )
+
+
+@_rule("group-not-ready", Level.ERROR)
+def _group_not_ready(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    snapshot = facts.snapshot or LakeSnapshot(facts.now_ms)
+    for name, view in snapshot.groups.items():
+        group = view.group
+        if isinstance(group, StreamsGroup) and group.phase is GroupPhase.NOT_READY and group.topology is not None:
+            yield (
+                f"The application of streams group '{name}' does not run: {_unready(group.topology, snapshot)}",
+                "Create the topics that it reads, with equally many partitions where it joins them; it begins by"
+                f" itself. 'tidelog group describe {name}' shows its members.",
+            )
+
+
+def _unready(topology: StreamsTopology, snapshot: LakeSnapshot) -> str:
+    """What a topology lacks, in the words that its members hear."""
+    states = {topic: snapshot.topics.get(topic) for topic in topology.required}
+    topics = {
+        topic: None if state is None else AssignableTopic(state.topic_id, state.partitions)
+        for topic, state in states.items()
+    }
+    try:
+        problem = configure(topology, topics).problem
+    except InvalidTopologyError as e:
+        return str(e)
+    return "its members have not yet heard that its topics are there." if problem is None else problem[1]
 
 
 @_rule("connector-failed", Level.ERROR)

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tidelog.check.store import StoreReport, Trial, TrialResult
+from tidelog.groups.model import GroupView, StreamsGroup, StreamsMember
+from tidelog.groups.topology import StreamsTopology, Subtopology
 from tidelog.log.state.topic_state import TopicState
 from tidelog.operations.connector_health import ConnectorHealth, SlotHealth
 from tidelog.operations.groups import GroupLag
@@ -32,6 +34,14 @@ WELL = LakeFacts(
     runs=(HEALTHY_RUN,),
 )
 MIRROR = MirrorStatus("s3://there", "run", NOW_MS - 1_000, tables={"a": TableStatus(7, 7)})
+
+
+WAITING = StreamsGroup(
+    "app",
+    epoch=1,
+    topology=StreamsTopology(1, (Subtopology("0", ("orders", "clicks")),)),
+    members={"m": StreamsMember("m")},
+)
 
 
 def transaction(age_ms):
@@ -89,6 +99,11 @@ ILL = {
         replace(WELL, groups={"billing": GroupLag(0, {"orders": 1_234}, NOW_MS - 8_000_000)}),
         "has no members and is 1,234 records behind, the oldest of 2 h",
         "group describe billing",
+    ),
+    "group-not-ready": (
+        replace(WELL, snapshot=replace(SNAPSHOT, groups={"app": GroupView(WAITING)})),
+        "streams group 'app' does not run: Source topics clicks are missing.",
+        "Create the topics that it reads",
     ),
     "connector-failed": (
         replace(WELL, connectors={"shop": ConnectorHealth(1, failed={"task 0": "ConnectError: no publication"})}),
@@ -203,3 +218,11 @@ def test_packages_of_another_version():
     found = misfits(["pyarrow>=1", "numpy<1", "no-such-package==7", "orjson<1; extra == 'x'"])
     assert set(found) == {"numpy", "orjson"}
     assert found["numpy"][1] == "<1"
+
+
+def test_a_group_that_is_behind_is_named_with_its_type_and_state():
+    behind = {"app": GroupLag(1, {"orders": 5}, NOW_MS - 8_000_000)}
+    ready = replace(WAITING, ready=True)
+    facts = replace(WELL, groups=behind, snapshot=replace(SNAPSHOT, groups={"app": GroupView(ready)}))
+    [finding] = examined(facts)
+    assert "Group 'app' (streams, Assigning) has 1 member and" in finding.what
