@@ -3,6 +3,7 @@
 A page of the documentation calls it a dozen times, and each call would import the product for itself.
 """
 
+import atexit
 import json
 import os
 import select
@@ -46,6 +47,7 @@ def forked_commands(program: Path) -> Iterator[None]:
         pid = os.fork()
         if pid == 0:
             os.close(lives)
+            atexit._clear()  # what is registered there is the tests' to do: their servers, folders and loops go on
             _serve(listening, ended, run)
     os.close(ended)
     try:
