@@ -17,6 +17,7 @@ from typing import Any
 from kafka_frames import AnswerError
 from kio.schema.consumer_group_heartbeat.v1 import request as requests
 from kio.schema.consumer_group_heartbeat.v1 import response as responses
+from kio.schema.errors import ErrorCode
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32, i32Timedelta
@@ -25,6 +26,9 @@ _JOINS, _LEAVES = i32(0), i32(-1)
 _REBALANCE_TIMEOUT: Any = i32Timedelta.parse(timedelta(minutes=1))
 _AS_IT_WAS: Any = i32Timedelta.parse(timedelta(milliseconds=-1))
 _SHARED_WITHIN_S, _LOOK_S = 300.0, 0.2
+# As clients do, a member asks again of a broker that is not sure of the group just then.
+_LATER = (ErrorCode.not_coordinator, ErrorCode.coordinator_load_in_progress, ErrorCode.coordinator_not_available)
+_AGAIN_S = 0.5
 _SIZE = struct.Struct(">i")
 # An answer begins with the number of its request and no tags.
 _HEAD_BYTES = 5
@@ -66,7 +70,7 @@ class IdleMember:
                 writer.write(self._says())
                 (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
                 wait_s = self._hears(await reader.readexactly(size))
-                if not self.changed:
+                if wait_s == _AGAIN_S or not self.changed:
                     await asyncio.sleep(wait_s)
         finally:
             self.epoch = _LEAVES
@@ -92,6 +96,8 @@ class IdleMember:
     def _hears(self, payload: bytes) -> float:
         """Take an answer; in how many seconds the next heartbeat is due."""
         answer, _ = _read(payload, _HEAD_BYTES)
+        if answer.error_code in _LATER:
+            return _AGAIN_S
         if answer.error_code.value:
             raise AnswerError(f"a heartbeat was refused: {answer.error_code.name}, {answer.error_message}")
         self.epoch, before = answer.member_epoch, self.owned

@@ -54,6 +54,12 @@ def test_a_member_says_once_what_has_changed() -> None:
     assert member.owned == {TOPIC: (1, 2)}
 
 
+def test_a_member_asks_again_of_a_broker_that_is_not_sure() -> None:
+    member = IdleMember("g", "t")
+    assert member._hears(answer(error=ErrorCode.not_coordinator)) < 5.0
+    assert said(member).member_epoch == 0
+
+
 def test_a_refusal_is_said() -> None:
     with pytest.raises(AnswerError, match="fenced_member_epoch, no"):
         IdleMember("g", "t")._hears(answer(error=ErrorCode.fenced_member_epoch))
