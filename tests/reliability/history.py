@@ -85,7 +85,7 @@ class Copy:
     """Records of topics that were copied exactly once, each with its place behind `<` in the copy's value.
 
     `group`: those below its committed offsets were, no others; None: all of them. `goes_on`: of each partition those
-    up to some offset, as what copies has not come to its end.
+    up to some offset, as the copier still works.
     """
 
     sources: tuple[str, ...]
