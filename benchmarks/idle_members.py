@@ -52,7 +52,7 @@ def frame(request: requests.ConsumerGroupHeartbeatRequest) -> bytes:
 
 @dataclass(eq=False)
 class IdleMember:
-    """A member, what it owns, and whether the broker knows that it does."""
+    """A member, what it owns, and whether the broker does not know that yet, or has refused the newest heartbeat."""
 
     group: str
     topic: str
@@ -60,6 +60,7 @@ class IdleMember:
     epoch: i32 = _JOINS
     owned: dict[uuid.UUID, tuple[i32, ...]] = field(default_factory=dict)
     changed: bool = True
+    refused: bool = False
 
     async def live(self, address: str) -> None:
         """Join, and send heartbeats until cancelled; then leave. Raises `AnswerError` for a refusal."""
@@ -70,7 +71,7 @@ class IdleMember:
                 writer.write(self._says())
                 (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
                 wait_s = self._hears(await reader.readexactly(size))
-                if wait_s == _AGAIN_S or not self.changed:
+                if self.refused or not self.changed:
                     await asyncio.sleep(wait_s)
         finally:
             self.epoch = _LEAVES
@@ -97,7 +98,9 @@ class IdleMember:
         """Take an answer; in how many seconds the next heartbeat is due."""
         answer, _ = _read(payload, _HEAD_BYTES)
         if answer.error_code in _LATER:
+            self.refused = True
             return _AGAIN_S
+        self.refused = False
         if answer.error_code.value:
             raise AnswerError(f"a heartbeat was refused: {answer.error_code.name}, {answer.error_message}")
         self.epoch, before = answer.member_epoch, self.owned

@@ -57,7 +57,10 @@ def test_a_member_says_once_what_has_changed() -> None:
 def test_a_member_asks_again_of_a_broker_that_is_not_sure() -> None:
     member = IdleMember("g", "t")
     assert member._hears(answer(error=ErrorCode.not_coordinator)) < 5.0
+    assert member.refused
     assert said(member).member_epoch == 0
+    member._hears(answer(1))
+    assert not member.refused
 
 
 def test_a_refusal_is_said() -> None:
