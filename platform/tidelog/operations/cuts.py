@@ -296,9 +296,12 @@ def delete_cut(lake: Lake, name: str) -> Cut:
 
 def hold_kept_cuts(lake: Lake) -> None:
     """Hold what kept cuts need in a lake that was a follower, as far as it is there: holds are not shipped."""
-    for cut in CutLog(lake).all().values():
-        for folder, table in cut.tables.items() if cut.kept else ():
-            if newest_floor(lake.storage, folder) < table.version <= _head(lake, folder):
+    kept = [cut for cut in CutLog(lake).all().values() if cut.kept]
+    for folder in sorted({folder for cut in kept for folder in cut.tables}):
+        there = range(newest_floor(lake.storage, folder) + 1, _head(lake, folder) + 1)
+        for cut in kept:
+            table = cut.tables.get(folder)
+            if table is not None and table.version in there:
                 keep_version(lake.storage, folder, _hold_id(cut), table.version, f"cut {cut.name}")
 
 
