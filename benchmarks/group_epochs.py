@@ -14,7 +14,7 @@ from tidelog.groups.member.events import ModernConfig, Revoke
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.modern import ModernMembership
 from tidelog.groups.model import ConsumerGroup
-from tidelog.groups.rules.modern.topics import AssignableTopic
+from tidelog.groups.rules.modern.topics import AssignableTopic, assignable
 from tidelog.groups.store.group_log import GroupLog
 
 _MEMBERS = 100
@@ -99,8 +99,4 @@ class _Group:
         return group.phase == "Stable" and sum(len(member.owned) for member in self.members) == _PARTITIONS
 
     def _assignable(self, topics: Iterable[str]) -> dict[str, AssignableTopic | None]:
-        states = {topic: self._lake.peek(topic) for topic in topics}
-        return {
-            topic: None if state is None else AssignableTopic(state.topic_id, state.partitions)
-            for topic, state in states.items()
-        }
+        return assignable({topic: self._lake.peek(topic) for topic in topics})

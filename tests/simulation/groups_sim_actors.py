@@ -11,7 +11,7 @@ from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.membership import Membership
 from tidelog.groups.member.modern import ModernMembership
 from tidelog.groups.model import CommittedOffset
-from tidelog.groups.rules.modern.topics import AssignableTopic
+from tidelog.groups.rules.modern.topics import AssignableTopic, assignable
 from tidelog.log.base.errors import (
     ContendedLogError,
     FencedInstanceError,
@@ -107,11 +107,7 @@ class _Consuming:
         return {topic: self._program.lake.topic(topic).target().partitions for topic in topics}
 
     def _assignable(self, topics: Iterable[str]) -> Mapping[str, AssignableTopic | None]:
-        states = {topic: self._program.lake.peek(topic) for topic in topics}
-        return {
-            topic: None if state is None else AssignableTopic(state.topic_id, state.partitions)
-            for topic, state in states.items()
-        }
+        return assignable({topic: self._program.lake.peek(topic) for topic in topics})
 
     def _done(self) -> bool:
         """Everything is read and committed, and the group is at rest."""

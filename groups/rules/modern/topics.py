@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from tidelog.log.state.topic_state import TopicState
+
 
 @dataclass(frozen=True, slots=True)
 class AssignableTopic:
@@ -14,6 +16,14 @@ class AssignableTopic:
 
 # {name: facts} of topics; None for one that is not there.
 Topics = Mapping[str, AssignableTopic | None]
+
+
+def assignable(states: Mapping[str, TopicState | None]) -> dict[str, AssignableTopic | None]:
+    """Topics of these states; None for one that is not there."""
+    return {
+        topic: None if state is None else AssignableTopic(state.topic_id, state.partitions)
+        for topic, state in states.items()
+    }
 
 
 class MissingTopicsError(Exception):

@@ -7,7 +7,7 @@ from typing import Final
 
 from tidelog.check.store import TrialResult
 from tidelog.groups.model import GroupPhase, StreamsGroup
-from tidelog.groups.rules.modern.topics import AssignableTopic
+from tidelog.groups.rules.modern.topics import assignable
 from tidelog.groups.rules.streams.configuring import configure
 from tidelog.groups.topology import StreamsTopology
 from tidelog.log.base.errors import InvalidTopologyError
@@ -311,13 +311,9 @@ def _group_not_ready(facts: LakeFacts) -> Iterator[tuple[str, str]]:
 
 def _unready(topology: StreamsTopology, snapshot: LakeSnapshot) -> str:
     """What a topology lacks, in the words that its members hear."""
-    states = {topic: snapshot.topics.get(topic) for topic in topology.required}
-    topics = {
-        topic: None if state is None else AssignableTopic(state.topic_id, state.partitions)
-        for topic, state in states.items()
-    }
+    topics = {topic: snapshot.topics.get(topic) for topic in topology.required}
     try:
-        problem = configure(topology, topics).problem
+        problem = configure(topology, assignable(topics)).problem
     except InvalidTopologyError as e:
         return str(e)
     return "its members have not yet heard that its topics are there." if problem is None else problem[1]

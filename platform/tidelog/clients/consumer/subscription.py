@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidelog.clients.values.errors import KafkaException, invalid_argument
-from tidelog.groups.rules.modern.topics import AssignableTopic
+from tidelog.groups.rules.modern.topics import AssignableTopic, assignable
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 
@@ -92,11 +92,7 @@ class Topics:
 
     def assignable(self, topics: Iterable[str]) -> dict[str, AssignableTopic | None]:
         """What assignors need of topics, as they are now; None for one that is not there, or can't be opened."""
-        states = {topic: self._ask(topic, self.lake.peek) for topic in topics}
-        return {
-            topic: None if state is None else AssignableTopic(state.topic_id, state.partitions)
-            for topic, state in states.items()
-        }
+        return assignable({topic: self._ask(topic, self.lake.peek) for topic in topics})
 
     def _count(self, topics: Iterable[str]) -> dict[str, int]:
         states = {topic: self._ask(topic, self.lake.peek) for topic in topics}
