@@ -158,9 +158,9 @@ NEWEST = (
     KafkaClient("confluent-kafka", "current", sys.executable, _nothing, _here("confluent_roundtrip.py")),
 )
 # kafka-transactions, which makes no round trip.
-TOOLS = KafkaClient("kafka-tools", "4.1.2", "java", _make_tools, _tools)
+TOOLS = KafkaClient("kafka-tools", "4.2.0", "java", _make_tools, _tools)
 # kafka-acls and kafka-configs, which take commands line by line.
-ACCESS_TOOLS = KafkaClient("kafka-access-tools", "4.1.2", "java", _make_access_tools, _access_tools)
+ACCESS_TOOLS = KafkaClient("kafka-access-tools", "4.2.0", "java", _make_access_tools, _access_tools)
 _CODECS_OF_PYTHON = ("python-snappy==0.7.3", "lz4==4.3.3", "zstandard==0.22.0")
 
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from support.kafka_clients import KafkaClient, fetch_jars, run_command
 from support.waiting import PATIENCE_S, eventually
 
-_KAFKA = "4.1.2"
+_KAFKA = "4.2.0"
 _JAVA = ("java", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _SOURCE = Path(__file__).with_name("StreamsPrograms.java")
 
