@@ -15,10 +15,13 @@ from tidelog.groups.model import (
     GroupPhase,
     GroupView,
     PendingPlace,
+    StreamsGroup,
+    StreamsMember,
     TopicPartition,
 )
 from tidelog.groups.rules.members import check_generation, check_group_id, check_member, current, topics_of_members
 from tidelog.groups.rules.migration import seen_by
+from tidelog.groups.topology import StreamsTopology
 from tidelog.log.base.errors import (
     GroupNotEmptyError,
     GroupNotFoundError,
@@ -42,7 +45,7 @@ def decide_commit(
     RebalanceInProgressError while the leader works out the next assignment: by then the committer has given up what
     it owned. Source: `GroupCoordinator.validateOffsetCommit`, `doCommitOffsets`.
     """
-    if _require_committer(view, committer).phase is GroupPhase.COMPLETING:
+    if _require_committer(view, committer, offsets).phase is GroupPhase.COMPLETING:
         raise RebalanceInProgressError(
             f"Group {committer.group_id!r} is rebalancing, so that it takes no offsets: members commit what they "
             "owned before they join again. Records after the last commit come again."
@@ -69,7 +72,7 @@ def decide_pending(
     `isTransactional`.
     """
     if needs_member or committer != GroupIdentity(committer.group_id):
-        _require_committer(view, committer)
+        _require_committer(view, committer, offsets)
     else:
         check_group_id(committer.group_id)
     waiting = {(transaction, place): replace(one, generation=committer.generation) for place, one in offsets.items()}
@@ -93,12 +96,13 @@ def settle(view: GroupView, transaction: TransactionKey, *, committed: bool) -> 
     return Decision(response=None, offsets=became if committed else {}, pending=dict.fromkeys(gone))
 
 
-def _require_committer(view: GroupView, committer: GroupIdentity) -> AnyGroup:
+def _require_committer(view: GroupView, committer: GroupIdentity, places: Iterable[TopicPartition]) -> AnyGroup:
     """Refuse a caller that is no member of the group's generation, unless the group has no members."""
     group_id, generation = committer.group_id, committer.generation
     check_group_id(group_id)
     if isinstance(view.group, EpochGroup):
-        if generation >= 0 or view.group.members:
+        is_member = generation >= 0 or bool(view.group.members)
+        if is_member and not _is_a_step_behind(view.group, committer, places):
             check_member_epoch(view.group, committer.member_id, generation, committer.instance_id)
         return view.group
     group = current(view, group_id)
@@ -116,6 +120,25 @@ def _require_committer(view: GroupView, committer: GroupIdentity) -> AnyGroup:
         check_member(group, committer.member_id, committer.instance_id)
         check_generation(group, generation)
     return group
+
+
+def _is_a_step_behind(group: EpochGroup, committer: GroupIdentity, places: Iterable[TopicPartition]) -> bool:
+    """Whether a member of a streams group has not heard of its newest epoch, and commits for what it runs in both.
+
+    A member that commits often would lose all its tasks for it otherwise. What it gave up between both epochs, it has
+    no more. Source: `StreamsGroup.createAssignmentEpochValidator` (kafka 4.2), which goes back further.
+    """
+    member = group.members.get(committer.member_id) if isinstance(group, StreamsGroup) else None
+    if not isinstance(group, StreamsGroup) or member is None or group.topology is None:
+        return False
+    if not 0 < committer.generation == member.previous_epoch:
+        return False
+    return _runs(group.topology, member, places)
+
+
+def _runs(topology: StreamsTopology, member: StreamsMember, places: Iterable[TopicPartition]) -> bool:
+    """Whether all these places are inputs of tasks that a member runs, or has to give up and may still run."""
+    return set(places) <= set(topology.inputs(member.held.active))
 
 
 def check_member_epoch(group: EpochGroup, member_id: str, epoch: int, instance_id: str | None = None) -> None:

@@ -52,6 +52,13 @@ def takes_commits_of_any_epoch() -> Iterator[None]:
 
 
 @contextmanager
+def takes_late_commits_for_what_was_given_up() -> Iterator[None]:
+    """A member commits in the epoch before its own for any task, also for those that others have got meanwhile."""
+    with patch.object(offsets, "_runs", lambda *_: True):
+        yield
+
+
+@contextmanager
 def forgets_what_is_to_be_given_up() -> Iterator[None]:
     """A member's row lacks what it has to give up: the next coordinator gives that to others."""
     row_of = streams_rows._member_row
@@ -70,6 +77,7 @@ BUGS: dict[str, Planted] = {
         takes_tasks_back_unasked,
         opens_a_state_twice_in_a_process,
         takes_commits_of_any_epoch,
+        takes_late_commits_for_what_was_given_up,
         forgets_what_is_to_be_given_up,
     )
 }

@@ -20,7 +20,7 @@ from typing import Final
 from sim_running import Planted, repeat
 from streams_sim_bugs import BUGS
 
-from tidelog.groups.model import CommittedOffset, Decision, GroupView, StreamsGroup
+from tidelog.groups.model import CommittedOffset, Decision, GroupView, StreamsGroup, TopicPartition
 from tidelog.groups.rules import members, offsets
 from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.groups.rules.streams import heartbeat
@@ -74,6 +74,8 @@ class _Client:
     runs: Tasks = NO_TASKS
     joined: bool = False
     frozen: bool = False
+    # A commit that is still on its way: the epoch it was sent in, and the place that it is of.
+    sent: tuple[int, TopicPartition] | None = None
 
 
 class _World:
@@ -123,6 +125,7 @@ class _World:
             topic: None if count is None else AssignableTopic(f"{topic}-{self.ages}", count)
             for topic in TOPOLOGY.required
         }
+        self.send(client)
         try:
             decision = heartbeat.streams_heartbeat(self.view, topics, request, now_ms=7, standbys=self.standbys)
         except TidelogError as e:
@@ -156,6 +159,26 @@ class _World:
             watched = {client.name: group.members[client.name].epoch}
             self.decide(members.evict_silent(self.view, GROUP, watched, now_ms=7))
 
+    # --- commits ---
+
+    def send(self, client: _Client) -> None:
+        """A commit for a task that it runs begins its way, unless another one still is on it."""
+        if client.sent is None and client.joined and client.runs.active:
+            (place, *_) = TOPOLOGY.inputs([self.rng.choice(sorted(client.runs.active))])
+            client.sent = (client.epoch, place)
+
+    def arrive(self, client: _Client) -> None:
+        """It arrives: nobody else may have got the task meanwhile."""
+        if client.sent is None:
+            return
+        epoch, place = client.sent
+        client.sent = None
+        if not self._takes(GroupIdentity(GROUP, client.name, epoch), place):
+            return
+        self.say("late" if client.epoch != epoch else "committed", f"{client.name} {place}")
+        others = [other for other in self.clients if other is not client and self._commits_of(other, place)]
+        self.problems += [f"{client.name} and {other.name} committed {place}" for other in others]
+
     # --- a run ---
 
     def step(self) -> None:
@@ -180,8 +203,10 @@ class _World:
                 self.say("woke", client.name)
         elif what < 0.18:
             self.leave(client)
+        elif what < 0.32:
+            self.arrive(client)
         else:
-            self.beat(client, loses=what < 0.3)
+            self.beat(client, loses=what < 0.44)
 
     def judge(self) -> None:
         group = self.view.group
@@ -192,9 +217,12 @@ class _World:
         for client in self.clients:
             if client.joined and client.name in there:
                 run.update(client.runs.active)
-            if client.joined and self._commits(client):
+            if client.joined:
                 for task in client.runs.active:
-                    by_task.setdefault(task, []).append(client.name)
+                    (place,) = TOPOLOGY.inputs([task])
+                    if self._commits_of(client, place):
+                        by_task.setdefault(task, []).append(client.name)
+            if client.joined and self._is_in_its_epoch(client):
                 for task in [*client.runs.active, *client.runs.standby, *client.runs.warmup]:
                     by_state.setdefault((client.process, task), []).append(client.name)
         self.problems += [f"{count} members run {task}" for task, count in run.items() if count > 1]
@@ -205,13 +233,23 @@ class _World:
             if len(names) > 1
         ]
 
-    def _commits(self, client: _Client) -> bool:
-        committer = GroupIdentity(GROUP, client.name, client.epoch)
+    def _commits_of(self, client: _Client, place: TopicPartition) -> bool:
+        """Whether it runs what this is an input of, and would be let commit it."""
+        return place in TOPOLOGY.inputs(client.runs.active) and self._takes(
+            GroupIdentity(GROUP, client.name, client.epoch), place
+        )
+
+    def _takes(self, committer: GroupIdentity, place: TopicPartition) -> bool:
         try:
-            offsets.decide_commit(self.view, committer, {("in", 0): CommittedOffset(1)})
+            offsets.decide_commit(self.view, committer, {place: CommittedOffset(1)})
         except TidelogError:
             return False
         return True
+
+    def _is_in_its_epoch(self, client: _Client) -> bool:
+        group = self.view.group
+        member = group.members.get(client.name) if isinstance(group, StreamsGroup) else None
+        return member is not None and member.epoch == client.epoch
 
     def settle(self) -> None:
         """All wake up, the topics are there, and all work is done."""

@@ -24,13 +24,17 @@ def reconcile(group: StreamsGroup, member: StreamsMember, owned: Tasks | None) -
     target = group.target(member.member_id)
     kept, gone = member.assigned & target, member.assigned - target
     if _has(owned, gone):
-        return replace(member, epoch=epoch, previous_epoch=member.epoch, assigned=kept, revoking=gone)
+        return _in_epoch(member, epoch, kept, gone)
     assigned = kept | _free(group, member, target - kept, kept)
     if (group.assignment_epoch, assigned, NO_TASKS) == (member.epoch, member.assigned, member.revoking):
         return member  # it waits
-    return replace(
-        member, epoch=group.assignment_epoch, previous_epoch=member.epoch, assigned=assigned, revoking=NO_TASKS
-    )
+    return _in_epoch(member, group.assignment_epoch, assigned, NO_TASKS)
+
+
+def _in_epoch(member: StreamsMember, epoch: int, assigned: Tasks, revoking: Tasks) -> StreamsMember:
+    """The member with these tasks. `previous_epoch` stays with the epoch: it may not have heard of that yet."""
+    previous = member.previous_epoch if epoch == member.epoch else member.epoch
+    return replace(member, epoch=epoch, previous_epoch=previous, assigned=assigned, revoking=revoking)
 
 
 def _has(owned: Tasks | None, tasks: Tasks) -> bool:

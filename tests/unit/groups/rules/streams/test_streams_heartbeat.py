@@ -262,6 +262,40 @@ def test_only_a_member_in_its_epoch_commits() -> None:
     decide_commit(streams.view, GroupIdentity("g"), offsets)
 
 
+def test_a_member_that_has_not_heard_of_its_epoch_commits_for_what_it_runs_in_both() -> None:
+    streams = Streams()
+    streams.join("a")
+    streams.join("b")
+    streams.beat("a")
+    before = streams.epochs["a"]
+    streams.ask("a", before, owned=streams.owned["a"])
+    late = GroupIdentity("g", "a", before)
+    assert streams.member("a").epoch == before + 1
+    assert streams.group.topology is not None
+    kept = streams.group.topology.inputs(streams.owned["a"].active)
+    decide_commit(streams.view, late, dict.fromkeys(kept, CommittedOffset(1)))
+    streams.beat("b")
+    given = streams.group.topology.inputs(streams.owned["b"].active)
+    for places in (given, [*kept, *given], [("other", 0)]):
+        with pytest.raises(StaleMemberEpochError):
+            decide_commit(streams.view, late, dict.fromkeys(places, CommittedOffset(1)))
+
+
+def test_the_epoch_before_stays_while_the_rest_of_the_tasks_comes() -> None:
+    streams = Streams()
+    for name in "abc":
+        streams.join(name)
+    streams.beat("b")
+    waits = streams.member("b")
+    assert (waits.epoch, waits.previous_epoch, waits.assigned) == (3, 2, NO_TASKS)
+    streams.beat("a")
+    streams.beat("a")
+    streams.beat("b")
+    got = streams.member("b")
+    assert got.assigned
+    assert (got.epoch, got.previous_epoch) == (3, 2)
+
+
 def test_silent_members_are_evicted_unless_they_came_to_another_epoch() -> None:
     streams = Streams()
     streams.join("a")
