@@ -1,55 +1,78 @@
-"""Branches of a lake that suffers: one is made again and again meanwhile, and each is judged before it is discarded."""
+"""Branches of a lake that suffers: one is made every few seconds, and each is judged before it is discarded."""
 
+import json
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict
+from pathlib import Path
 
-from chaos_plan import COPIES, COPIES_BY_QUERY, PARTITIONS, TOPICS, Place
-from checkers import SHOWN, check, copies_are_made_once, summary
-from history import History, Partition
-from journals import HistoryReader, events
+from chaos_judge import Judged, MadeBranch
+from chaos_plan import TOPICS, Place
+from support.nursery import ForkedPython
 
-from tidelog.check.lake import Severity, check_lake
-from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
-from tidelog.mirror.branch.discarding import discard_branch
 from tidelog.mirror.branch.making import make_branch
 
-Read = Callable[[Lake, str, int, int, int], Partition]
-# What a journal says that counts for a branch only where it was said before the branch was begun.
-_ANSWERS = ("acked", "committed", "aborted")
-# What clients read in the source, and what groups committed for that, says nothing of a branch.
-_SENT = ("send", "begin", "committing")
+SCRIPT = Path(__file__).with_name("chaos_judge.py")
+# So many branches may wait for their judge; then none is made until one was judged.
+MOST_WAITING = 30
 _TRIES = 10
+_MOST_PROBLEMS = 50
 
 
 class Branches:
-    """Makes a branch every `every_s` seconds, in a thread. `problems`: what is wrong with them; `made`: how many."""
+    """Makes a branch every `every_s` seconds by the clock; another process judges them. `problems`: what was wrong."""
 
-    def __init__(self, place: Place, every_s: float, read: Read) -> None:
+    def __init__(self, place: Place, every_s: float) -> None:
         self._place = place
         self._every_s = every_s
-        self._read = read
         self._ends = threading.Event()
         # A branch is a program, and a power cut ends all of them: one is not made amid it.
         self._power = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="branches")
-        self.made = 0
+        self._room = threading.Semaphore(MOST_WAITING)
+        self._maker = threading.Thread(target=self._make_all, name="branches")
+        self._listener = threading.Thread(target=self._listen, name="verdicts")
+        self._judge: subprocess.Popen[str]
+        self._number = 0
+        self._made_ms: list[int] = []
+        self._judged: list[Judged] = []
+        self._waits = 0
         self.problems: list[str] = []
 
     def __enter__(self) -> "Branches":
         if self._every_s:
-            self._thread.start()
+            command = [sys.executable, str(SCRIPT), str(self._place.folder)]
+            words = self._place.words / "judge"
+            with words.open("wb") as file:
+                self._judge = ForkedPython(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True
+                )
+            self._listener.start()
+            self._maker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Wait until all are judged."""
+        self.make_no_more()
+        if not self._every_s:
+            return
+        assert self._judge.stdin is not None
+        self._judge.stdin.close()
+        self._listener.join()
+        if self._judge.wait() or len(self._judged) < len(self._made_ms):
+            words = (self._place.words / "judge").read_text()[-2_000:]
+            self.problems.append(f"{len(self._judged)} of {len(self._made_ms)} branches were judged: {words}")
+
+    def make_no_more(self) -> None:
+        """End the making; judging goes on."""
         self._ends.set()
         if self._every_s:
-            self._thread.join()
+            self._maker.join()
 
     @contextmanager
     def none_amid(self) -> Iterator[None]:
@@ -57,25 +80,54 @@ class Branches:
         with self._power:
             yield
 
-    def _run(self) -> None:
-        while not self._ends.wait(self._every_s):
-            with self._power:
-                try:
-                    self._one()
-                except TidelogError as e:
-                    self.problems.append(f"branch {self.made}: {type(e).__name__}: {e}")
+    @property
+    def counts(self) -> dict[str, int]:
+        """What there was of them, for the verdict of a run."""
+        if not self._every_s:
+            return {}
+        made, judged = sorted(self._made_ms), sorted(one.took_s for one in self._judged)
+        return {
+            "branches made": len(made),
+            "branches judged": len(judged),
+            "branches that waited for room, as many others waited for the judge": self._waits,
+            "branches: p50 of making one, ms": made[len(made) // 2] if made else 0,
+            "branches: longest making of one, ms": made[-1] if made else 0,
+            "branches: p50 of judging one, ms": round(1000 * judged[len(judged) // 2]) if judged else 0,
+            "branches: longest judging of one, ms": round(1000 * judged[-1]) if judged else 0,
+            "branches: records in the last one": self._judged[-1].records if self._judged else 0,
+        }
 
-    def _one(self) -> None:
-        began_s = time.time()
-        target = self._place.folder / "branches" / str(self.made)
-        with self._place.seen() as lake, Lake(str(target), None, may_change_follower=True) as branch:
-            self._make(lake, branch)
-        with Lake(str(target), False) as branch:
-            self.problems += [f"branch {self.made}: {what}" for what in self._judged(branch, began_s)][:SHOWN]
-        if not self.problems:
-            with Lake(str(target), False, may_change_follower=True) as branch:
-                discard_branch(branch)
-        self.made += 1
+    # --- making --------------------------------------------------------------------------------------------
+
+    def _make_all(self) -> None:
+        due_s = time.monotonic()
+        while True:
+            due_s += self._every_s
+            if self._ends.wait(max(0.0, due_s - time.monotonic())):
+                return
+            if not self._room.acquire(blocking=False):
+                self._waits += 1
+                while not self._room.acquire(timeout=1.0):
+                    if self._ends.is_set() or self._judge.poll() is not None:
+                        return
+            try:
+                made = self._make_one()
+            except TidelogError as e:
+                self.problems.append(f"branch {self._number}: {type(e).__name__}: {e}")
+                self._room.release()
+            else:
+                self._hand_over(made)
+            self._number += 1
+
+    def _make_one(self) -> MadeBranch:
+        with self._power, self._place.seen() as lake:
+            began_s, began = time.time(), time.monotonic()
+            bounds = [(name, p, *at) for name in TOPICS for p, at in lake.offsets(name).items()]
+            made = MadeBranch(self._number, began_s, 0.0, bounds)
+            with Lake(str(made.folder(self._place)), None, may_change_follower=True) as branch:
+                self._make(lake, branch)
+            self._made_ms.append(round(1000 * (time.monotonic() - began)))
+            return MadeBranch(self._number, began_s, time.time(), bounds)
 
     def _make(self, lake: Lake, branch: Lake) -> None:
         """What failed and may be tried again is, by the same call."""
@@ -88,30 +140,23 @@ class Branches:
                     raise
                 self._ends.wait(0.2)
 
-    def _judged(self, branch: Lake, began_s: float) -> list[str]:
-        report = check_lake(branch, deep=True)
-        found = [f"check: {finding}" for finding in report.findings if finding.severity is Severity.ERROR]
-        by_query = [replace(copy, goes_on=True) for copy in COPIES_BY_QUERY]
-        history = History(rules={name: topic.rule for name, topic in TOPICS.items()}, copies=by_query)
-        by_group = replace(
-            history, copies=COPIES
-        )  # the same log, and how far its groups are: what they read is not known
-        by_group.committed = {}
-        reader = HistoryReader(history)
-        for life, path in self._place.journals_of():
-            reader.take(life, (event for event in events(path) if _counts(event, began_s)))
-        for name in TOPICS:
-            for partition, (start, end) in branch.offsets(name).items():
-                history.log[name, partition] = self._read(branch, name, partition, start, end)
-        for group, view in GroupLog(branch).views().items():
-            for (topic, partition), one in view.offsets.items():
-                by_group.committed[group, (topic, partition)] = one.offset
-                if partition < PARTITIONS and one.offset > branch.offsets(topic)[partition][1]:
-                    found.append(f"{group} is at {one.offset} of {topic} [{partition}], past its end")
-            if view.group is not None and view.group.members:
-                found.append(f"{group} has members")
-        return [*found, *summary([*check(history), *copies_are_made_once(by_group)])]
+    # --- judging -------------------------------------------------------------------------------------------
 
+    def _hand_over(self, made: MadeBranch) -> None:
+        assert self._judge.stdin is not None
+        try:
+            self._judge.stdin.write(json.dumps(asdict(made)) + "\n")
+            self._judge.stdin.flush()
+        except BrokenPipeError:
+            self._ends.set()  # the judge has ended: the end of the run says so
 
-def _counts(event: dict[str, Any], began_s: float) -> bool:
-    return event["e"] in _SENT or (event["e"] in _ANSWERS and event["s"] < began_s)
+    def _listen(self) -> None:
+        assert self._judge.stdout is not None
+        with (self._place.folder / "judged.jsonl").open("w") as file:
+            for line in self._judge.stdout:
+                file.write(line)
+                file.flush()
+                judged = Judged(**json.loads(line))
+                self._judged.append(judged)
+                self.problems += judged.problems[: max(0, _MOST_PROBLEMS - len(self.problems))]
+                self._room.release()

@@ -43,6 +43,7 @@ class Life:
         self.name = f"{worker.name}.{number}"
         self.journal = JournalFile(place.journals / f"{worker.name}.{number:04}.jsonl")
         self._switch = place.switch
+        self._pauses = place.pauses
         self._values = 0
         self._transactions = 0
 
@@ -61,7 +62,7 @@ class Life:
 
     def breathe(self) -> None:
         """A producer's pause between batches: longer where the store's calls are, so that copiers can follow."""
-        pace = SLOW_STORE if self.place.store else 1.0
+        pace = (SLOW_STORE if self.place.store else 1.0) * self._pauses
         self.pause(0.02 * pace, 0.15 * pace)
 
     def value(self) -> str:

@@ -159,12 +159,18 @@ class Place:
         store = self.store
         return Lake(store["uri"], options=store["options"]) if store else Lake(self.lake)
 
-    def make(self, store: Mapping[str, Any] | None = None) -> None:
+    @property
+    def pauses(self) -> float:
+        """How many times as long producers pause between batches."""
+        return float(json.loads((self.folder / "pauses.json").read_text()))
+
+    def make(self, store: Mapping[str, Any] | None = None, pauses: float = 1.0) -> None:
         """Make the folders, and the lake with its topics; `store`: the address and the options of one elsewhere."""
         for folder in (self.journals, self.notes, self.words):
             folder.mkdir(parents=True)
         if store:
             (self.folder / "store.json").write_text(json.dumps(store))
+        (self.folder / "pauses.json").write_text(json.dumps(pauses))
         (self.folder / "ports.json").write_text(json.dumps(_free_ports(len(BROKERS))))
         with self.seen() as lake:
             lake.alter_config(LAKE_CONFIG)

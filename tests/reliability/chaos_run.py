@@ -60,6 +60,8 @@ class Wanted:
     drained_every_s: float = 0.0
     # Seconds between two branches, which are judged; 0 for none.
     branched_every_s: float = 0.0
+    # How many times as long producers pause between batches.
+    pauses: float = 1.0
 
     @property
     def only_brokers_end(self) -> bool:
@@ -103,12 +105,12 @@ class Chaos:
         self._rounds: Counter[str] = Counter()
         self._fates: Counter[str] = Counter()
         self._problems: list[str] = []
-        self._branches = Branches(place, wanted.branched_every_s, _read)
+        self._branches = Branches(place, wanted.branched_every_s)
         self._began_s = time.monotonic()
 
     def run(self) -> Verdict:
         """Do all of it; no process is left behind."""
-        self._place.make(self._nodes.lake if self._nodes else None)
+        self._place.make(self._nodes.lake if self._nodes else None, self._wanted.pauses)
         self._switch(Faults())
         try:
             self._processes.start(self._processes.workers)
@@ -120,7 +122,8 @@ class Chaos:
                 else:
                     self._go_through_rounds()
                 self._gather_records()
-            self._settle()
+                self._branches.make_no_more()
+                self._settle()
         finally:
             self._processes.kill(self._processes.names)
         history = self._history()
@@ -358,7 +361,7 @@ class Chaos:
             "assignments": sum(1 for stretch in history.stretches if stretch.reads),
             "looks": len(history.looks),
             "runs of maintenance": happened["maintained"],
-            **({"branches": self._branches.made} if self._wanted.branched_every_s else {}),
+            **self._branches.counts,
             **self._times(),
             **{f"processes: {what}": count for what, count in sorted(self._processes.counts.items())},
             **{f"objects not synced at power cuts: {what}": count for what, count in sorted(self._fates.items())},

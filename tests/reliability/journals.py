@@ -37,6 +37,39 @@ def events(path: Path) -> Iterator[dict[str, Any]]:
             continue
 
 
+class JournalTail:
+    """A journal that is still written, each line of which is read once: the events of some kinds, up to some time."""
+
+    def __init__(self, path: Path, kinds: Iterable[str]) -> None:
+        self._path = path
+        self._begins = tuple(f'{{"e":"{kind}"'.encode() for kind in kinds)
+        self._at = 0
+        self._later: dict[str, Any] | None = None
+
+    def take(self, until_s: float) -> Iterator[dict[str, Any]]:
+        """The next ones, those at `until_s` too. A line that is not whole yet is left for the next call."""
+        if self._later is not None:
+            if self._later["s"] > until_s:
+                return
+            yield self._later
+            self._later = None
+        if self._path.stat().st_size == self._at:
+            return
+        with self._path.open("rb") as journal:
+            journal.seek(self._at)
+            for line in journal:
+                if not line.endswith(b"\n"):
+                    return
+                self._at += len(line)
+                if not line.startswith(self._begins):
+                    continue
+                event = json.loads(line)
+                if event["s"] > until_s:
+                    self._later = event
+                    return
+                yield event
+
+
 class HistoryReader:
     """Puts the journals of many workers together in one history."""
 
