@@ -5,7 +5,7 @@ python tests/reliability/chaos.py --seconds 30 --rounds 1 --few
 python tests/reliability/chaos.py --record               # and put the run's figures into RELIABILITY.md
 python tests/reliability/chaos.py --seconds 600 --kill-brokers 10    # one broker is killed every 10 s
 python tests/reliability/chaos.py --seconds 120 --drain-brokers 10   # a rolling restart
-python tests/reliability/chaos.py --branch-every 10 --pauses 10      # a branch every 10 s, each of which is judged
+python tests/reliability/chaos.py --branch-every 10 --pauses 8 --batches 0.2   # a branch every 10 s, each is judged
 python tests/reliability/chaos.py --store replicas --brokers --minutes 30   # the nodes of a replicated store suffer
 """
 
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from chaos_nodes import faulty_nodes
 from chaos_page import RECORDED, write_page
-from chaos_plan import BESIDE_BROKERS, FEW_WORKERS, KAFKA_WORKERS, QUERY, WORKERS, Place
+from chaos_plan import BESIDE_BROKERS, FEW_WORKERS, KAFKA_WORKERS, QUERY, WORKERS, Pace, Place
 from chaos_run import Chaos, Wanted
 
 RESULT = Path("artifacts/reliability.json")
@@ -47,9 +47,8 @@ def main() -> int:
     parser.add_argument(
         "--branch-every", type=float, default=0.0, metavar="S", help="make a branch every S seconds, and judge it"
     )
-    parser.add_argument(
-        "--pauses", type=float, default=1.0, metavar="N", help="producers pause N times as long: fewer records to judge"
-    )
+    parser.add_argument("--pauses", type=float, default=1.0, metavar="N", help="producers pause N times as long")
+    parser.add_argument("--batches", type=float, default=1.0, metavar="N", help="their batches are N times as large")
     parser.add_argument("--keep", type=Path, help="a new folder to keep the lake and the journals in")
     parser.add_argument("--record", action="store_true", help="put the run's figures into RELIABILITY.md")
     given = parser.parse_args()
@@ -58,7 +57,9 @@ def main() -> int:
     print(f"seed {seed}, in {folder}; again: python tests/reliability/chaos.py --seed {seed}", flush=True)
     seconds = given.seconds if given.minutes is None else given.minutes * 60
     ends = (given.kill_brokers, given.drain_brokers)
-    wanted = Wanted(seed, seconds, given.rounds, given.records, *ends, given.branch_every, given.pauses)
+    wanted = Wanted(
+        seed, seconds, given.rounds, given.records, *ends, given.branch_every, Pace(given.pauses, given.batches)
+    )
     workers = (
         *(BESIDE_BROKERS if wanted.only_brokers_end else FEW_WORKERS if given.few else WORKERS),
         *(KAFKA_WORKERS if given.brokers or wanted.only_brokers_end else ()),

@@ -99,7 +99,7 @@ def produce(life: Life) -> None:
     try:
         while not life.stopped:
             topic = life.rng.choice(life.worker.topics)
-            values = [life.value() for _ in range(life.rng.choice([1, 20, 100]))]
+            values = life.batch(1, 20, 100)
             life.journal.note("send", topic=topic, values=values)
             for value in values:
                 _send(life, producer, topic, value, delivered)

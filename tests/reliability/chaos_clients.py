@@ -54,7 +54,7 @@ def produce(life: Life) -> None:
 
 def _produce_some(life: Life, producer: Producer) -> None:
     topic = life.rng.choice(life.worker.topics)
-    values = [life.value() for _ in range(life.rng.choice([1, 20, 100, 200]))]
+    values = life.batch(1, 20, 100, 200)
     life.journal.note("send", topic=topic, values=values)
     for value in values:
         while True:
@@ -72,7 +72,7 @@ def produce_transactions(life: Life) -> None:
         while not life.stopped:
             name = transactions.begin()
             for topic in life.rng.sample(life.worker.topics, k=life.rng.choice([1, 2, 2])):
-                transactions.send(topic, [life.value() for _ in range(life.rng.choice([1, 10, 50]))])
+                transactions.send(topic, life.batch(1, 10, 50))
                 if life.rng.random() < 0.1:
                     life.pause(0.1, 1.0)
             if life.rng.random() < 0.15:

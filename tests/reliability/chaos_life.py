@@ -43,7 +43,7 @@ class Life:
         self.name = f"{worker.name}.{number}"
         self.journal = JournalFile(place.journals / f"{worker.name}.{number:04}.jsonl")
         self._switch = place.switch
-        self._pauses = place.pauses
+        self._pace = place.pace
         self._values = 0
         self._transactions = 0
 
@@ -62,8 +62,13 @@ class Life:
 
     def breathe(self) -> None:
         """A producer's pause between batches: longer where the store's calls are, so that copiers can follow."""
-        pace = (SLOW_STORE if self.place.store else 1.0) * self._pauses
+        pace = (SLOW_STORE if self.place.store else 1.0) * self._pace.pauses
         self.pause(0.02 * pace, 0.15 * pace)
+
+    def batch(self, *sizes: int) -> list[str]:
+        """Values that no other worker writes: about as many as one of the sizes says."""
+        size = max(1, round(self.rng.choice(sizes) * self._pace.batches))
+        return [self.value() for _ in range(size)]
 
     def value(self) -> str:
         """A value that no other worker writes."""

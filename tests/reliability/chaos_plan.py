@@ -4,7 +4,7 @@ import json
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -107,6 +107,14 @@ FEW_WORKERS = tuple(
 
 
 @dataclass(frozen=True)
+class Pace:
+    """How fast producers are: how many times as long they pause between batches, and how large those are."""
+
+    pauses: float = 1.0
+    batches: float = 1.0
+
+
+@dataclass(frozen=True)
 class Place:
     """The folder of a run, and the paths in it."""
 
@@ -160,17 +168,16 @@ class Place:
         return Lake(store["uri"], options=store["options"]) if store else Lake(self.lake)
 
     @property
-    def pauses(self) -> float:
-        """How many times as long producers pause between batches."""
-        return float(json.loads((self.folder / "pauses.json").read_text()))
+    def pace(self) -> Pace:
+        return Pace(**json.loads((self.folder / "pace.json").read_text()))
 
-    def make(self, store: Mapping[str, Any] | None = None, pauses: float = 1.0) -> None:
+    def make(self, store: Mapping[str, Any] | None = None, pace: Pace | None = None) -> None:
         """Make the folders, and the lake with its topics; `store`: the address and the options of one elsewhere."""
         for folder in (self.journals, self.notes, self.words):
             folder.mkdir(parents=True)
         if store:
             (self.folder / "store.json").write_text(json.dumps(store))
-        (self.folder / "pauses.json").write_text(json.dumps(pauses))
+        (self.folder / "pace.json").write_text(json.dumps(asdict(pace or Pace())))
         (self.folder / "ports.json").write_text(json.dumps(_free_ports(len(BROKERS))))
         with self.seen() as lake:
             lake.alter_config(LAKE_CONFIG)

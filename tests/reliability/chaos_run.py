@@ -21,6 +21,7 @@ from chaos_plan import (
     QUICK,
     READERS,
     TOPICS,
+    Pace,
     Place,
     Worker,
 )
@@ -60,8 +61,7 @@ class Wanted:
     drained_every_s: float = 0.0
     # Seconds between two branches, which are judged; 0 for none.
     branched_every_s: float = 0.0
-    # How many times as long producers pause between batches.
-    pauses: float = 1.0
+    pace: Pace = field(default_factory=Pace)
 
     @property
     def only_brokers_end(self) -> bool:
@@ -110,7 +110,7 @@ class Chaos:
 
     def run(self) -> Verdict:
         """Do all of it; no process is left behind."""
-        self._place.make(self._nodes.lake if self._nodes else None, self._wanted.pauses)
+        self._place.make(self._nodes.lake if self._nodes else None, self._wanted.pace)
         self._switch(Faults())
         try:
             self._processes.start(self._processes.workers)
