@@ -79,10 +79,19 @@ def reading(address: str, topic: str) -> Iterator[Consumer]:
         consumer.close()
 
 
-def word_count(address: str, folder: Path, lines: int, kills: int, *, protocol: str = "classic") -> None:
+def word_count(
+    address: str,
+    folder: Path,
+    lines: int,
+    kills: int,
+    *,
+    protocol: str = "classic",
+    at_rest: Callable[[], None] = lambda: None,
+) -> None:
     """Count words, and be killed `kills` times meanwhile. Each count of each word comes once and in its order.
 
     `protocol`: that of the group; of "streams" two members share the work, and the killed one's goes to the other one.
+    `at_rest`: is called when all are counted, before the members end.
     """
     rng = random.Random(7)
     texts = [Text(None, " ".join(rng.choices(_WORDS, k=5)), FIRST_MS + number) for number in range(lines)]
@@ -93,7 +102,8 @@ def word_count(address: str, folder: Path, lines: int, kills: int, *, protocol: 
     def keep(key: str, value: str) -> None:
         found[key].append(int(value))
 
-    _run("word-count", address, folder, {"lines": texts}, "counts", sum(wanted.values()), kills, keep, protocol)
+    total = sum(wanted.values())
+    _run("word-count", address, folder, {"lines": texts}, "counts", total, kills, keep, protocol, at_rest)
     assert found == {word: list(range(1, count + 1)) for word, count in wanted.items()}, _differing(found, wanted)
 
 
@@ -136,6 +146,7 @@ def _run(
     kills: int,
     keep: Callable[[str, str], None],
     protocol: str = "classic",
+    at_rest: Callable[[], None] = lambda: None,
 ) -> None:
     """Send the records in parts, a kill amid each, and keep what comes out until `count` came and all is at rest."""
     seen = 0
@@ -167,6 +178,7 @@ def _run(
                     running[0].kill()
                     running[0].__exit__()
                     running[0] = streams(program, address, f"own-{program}", folders[0], settings)
+            at_rest()
             for one in running:
                 assert one.end() in (0, 143), one.said()[-3000:]
         finally:

@@ -17,6 +17,9 @@ from tidelog.log.lake import Lake
 
 TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 APPLICATION = "own-word-count"
+GROUP = ("--group", APPLICATION)
+# The tool's own limit counts from when its process begins.
+PATIENT = ("--timeout", "60000")
 
 
 def test_killed_and_started_again(tmp_path: Path) -> None:
@@ -27,24 +30,51 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
 
 
 def test_two_members_of_a_streams_group_one_of_which_is_killed(tmp_path: Path) -> None:
-    """The group's protocol is that of KIP-1071; then kafka-streams-groups.sh looks at it."""
+    """The group's protocol is that of KIP-1071. kafka-streams-groups.sh looks at its members, then it deletes all."""
     ready(STREAMS)
     ready(ACCESS_TOOLS)
     quick = GroupSettings(streams_session_timeout_ms=10_000, streams_standby_replicas=1)
     with Lake(str(tmp_path / "lake")) as lake, running_broker(lake, groups=quick) as address:
-        word_count(address, tmp_path, 200, 1, protocol="streams")
+        word_count(address, tmp_path, 200, 1, protocol="streams", at_rest=lambda: _members_are_shown(address))
         group = GroupLog(lake).group(APPLICATION)
         assert group is not None
         assert group.type == "streams"
         inner = {name for name in lake.topics() if name.startswith(APPLICATION)}
         assert {name.rpartition("-")[2] for name in inner} == {"repartition", "changelog"}
-        # A list has the tool's own 5 s: it comes when the process has begun.
-        patient = ("--timeout", "60000")
-        described, listed = run(
+        described, listed, reset, deleted = run(
             address,
-            (TOOL, "--describe", "--group", APPLICATION, "--state", *patient),
-            (TOOL, "--list", "--state"),
+            (TOOL, "--describe", *GROUP, "--state", *PATIENT),
+            (TOOL, "--list", "--state", *PATIENT),
+            (TOOL, "--reset-offsets", *GROUP, "--input-topic", "lines", "--to-earliest", "--execute", *PATIENT),
+            (TOOL, "--delete", *GROUP, "--delete-all-internal-topics", *PATIENT),
         )
-        assert APPLICATION in listed
-        assert "Empty" in listed
         assert "Empty" in described
+        assert [APPLICATION, "Empty"] in _rows(listed)
+        assert sorted(row[1:] for row in _rows(reset) if row[0] == APPLICATION) == [
+            ["lines", "0", "0"],
+            ["lines", "1", "0"],
+        ]
+        assert "was successful" in deleted
+        assert set(lake.topics()) == {"lines", "counts"}
+        assert GroupLog(lake).group(APPLICATION) is None
+
+
+def _members_are_shown(address: str) -> None:
+    members, offsets, kept = run(
+        address,
+        (TOOL, "--describe", *GROUP, "--members", "--verbose", *PATIENT),
+        (TOOL, "--describe", *GROUP, "--offsets", "--verbose", *PATIENT),
+        (TOOL, "--delete", *GROUP, *PATIENT),
+    )
+    rows = [row for row in _rows(members) if row[0] == APPLICATION]
+    assert {row[4] for row in rows} == {"streams"}, members
+    assert " ACTIVE: " in members
+    assert " TARGET-ACTIVE: " in members
+    # The tool looks up commits of source topics alone.
+    lags = {tuple(row[1:]) for row in _rows(offsets) if row[:2] == [APPLICATION, "lines"]}
+    assert {(row[1], row[-1]) for row in lags} == {("0", "0"), ("1", "0")}, offsets
+    assert "is not EMPTY" in kept
+
+
+def _rows(shown: str) -> list[list[str]]:
+    return [line.split() for line in shown.splitlines() if line.strip()]

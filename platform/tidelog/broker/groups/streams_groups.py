@@ -71,9 +71,7 @@ class StreamsGroupHandlers:
         return {
             "member_id": request.member_id,
             "member_epoch": answer.epoch,
-            "heartbeat_interval": interval_ms(
-                len(answer.group.members), self._coordinator.entry_s, group.limits()[STREAMS_HEARTBEAT]
-            ),
+            "heartbeat_interval": self._interval_ms(group, answer),
             "acceptable_recovery_lag": _RECOVERY_LAG,
             "task_offset_interval": _OFFSETS_EVERY_MS,
             "status": [{"status_code": int(code), "status_detail": detail} for code, detail in statuses],
@@ -83,6 +81,13 @@ class StreamsGroupHandlers:
             "endpoint_information_epoch": endpoints_now.number,
             "partitions_by_user_endpoint": None if are_known else endpoints_now.told,
         }
+
+    def _interval_ms(self, group: CoordinatedGroup, answer: StreamsAnswer) -> int:
+        """Until the member's next heartbeat. For a source topic its application waits twice that long, then it ends."""
+        longest = group.limits()[STREAMS_HEARTBEAT]
+        if any(status is Status.MISSING_SOURCE_TOPICS for status, _ in answer.statuses):
+            return longest
+        return interval_ms(len(answer.group.members), self._coordinator.entry_s, longest)
 
     # --- deciding ------------------------------------------------------------------------------------------
 

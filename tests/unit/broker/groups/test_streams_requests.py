@@ -1,6 +1,7 @@
 """StreamsGroupHeartbeat and StreamsGroupDescribe at a broker: topics made, tasks and endpoints given, refusals."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -97,6 +98,16 @@ def test_inner_topics_are_made_and_tasks_given(lake, requests):
     assert (second.standby_tasks, second.warmup_tasks) == ((), ())
     third = again(requests, second)
     assert (third.active_tasks, third.standby_tasks, third.warmup_tasks) == (None, None, None)
+
+
+def test_for_a_source_topic_members_wait_as_long_as_at_kafkas_brokers(lake, requests):
+    """Kafka Streams ends when it has heard for two intervals that one is missing."""
+    configure_group(GroupLog(lake), "app", {"streams.heartbeat.interval.ms": "6000"})
+    first = beat(requests)
+    assert [one.status_code for one in first.status] == [1]
+    assert first.heartbeat_interval == timedelta(seconds=6)
+    lake.create_topic("lines", 2)
+    assert running(requests).heartbeat_interval == timedelta(seconds=0.5)
 
 
 def test_a_group_is_described_and_listed(lake, requests):
