@@ -30,6 +30,10 @@ def _word_count(address: str, folder: Path) -> None:
     word_count(address, folder, 8_000, 3)
 
 
+def _streams_group(address: str, folder: Path) -> None:
+    word_count(address, folder, 8_000, 3, protocol="streams")
+
+
 def _sensor_join(address: str, folder: Path) -> None:
     sensor_join(address, folder, 2_000, 3)
 
@@ -80,6 +84,7 @@ def _spark(address: str, folder: Path) -> None:
 # By name: what is installed for it, and what it does. Each has brokers of its own.
 CASES: dict[str, tuple[tuple[KafkaClient, ...], Case]] = {
     "streams word count": ((STREAMS,), _word_count),
+    "streams word count, group.protocol=streams": ((STREAMS,), _streams_group),
     "streams windowed join": ((STREAMS,), _sensor_join),
     **{f"streams and tidelog.streams, {one.program}": ((STREAMS,), _compared(one)) for one in COMPARED},
     "connect files": ((CONNECT,), _connect),
