@@ -27,6 +27,7 @@ from tidelog.groups.store.rows import GroupsFold
 from tidelog.log.base.errors import (
     ContendedLogError,
     InvalidTopicError,
+    LakeFollowsError,
     NotATopicError,
     ObjectNotFoundError,
     OutcomeUnknownError,
@@ -88,7 +89,8 @@ def take_cut(lake: Lake, name: str = "") -> Cut:
     """A cut of the lake as it is now, as a plain value. What was acknowledged before the call is in it.
 
     Nothing is written but the effects of transactions that are decided. Raises `StorageError`, `ContendedLogError`
-    where transactions end so fast that none was to be had, and what a table raises that can't be read.
+    where transactions end so fast that none was to be had, `LakeFollowsError` for a follower to which the effects of
+    one are still to come, and what a table raises that can't be read.
     """
     with _Making(lake) as making:
         for _ in range(MOST_LOOKS):
@@ -190,11 +192,23 @@ class _Making:
             return _Decided(TableAt.of(state), fold), list(fold.incomplete())
 
     def _complete(self, incomplete: Iterable[Transactional]) -> None:
-        """Apply what is decided. It is not marked complete: its producer does that, or the next reader."""
+        """Apply what is decided. It is not marked complete: its producer does that, or the next reader.
+
+        Raises `LakeFollowsError` for a follower, where only its mirror can.
+        """
         offsets = LoggedOffsets(self._group_log)
+        follows = self._lake.follows()
         for transactional in incomplete:
-            if transactional.intent is not None:
-                roll_forward(self._lake, offsets, transactional.key_of(transactional.intent), transactional.intent)
+            if transactional.intent is None:
+                continue
+            if follows is not None:
+                raise LakeFollowsError(
+                    f"The lake {self._lake.uri} follows {follows.source}, where a transaction of"
+                    f" '{transactional.transactional_id}' is committed of which a part is not here yet. Try again when"
+                    " the mirror has shipped that; or go by a cut that the source has made ('tidelog cut list'); or,"
+                    " when the source is lost, promote this lake first ('tidelog mirror promote')."
+                )
+            roll_forward(self._lake, offsets, transactional.key_of(transactional.intent), transactional.intent)
 
     def _groups(self) -> dict[str, _GroupsAt]:
         return {log.name: _groups_at(log) for log in self._group_log.tables()}

@@ -63,7 +63,7 @@ def make_branch(
 
     `target` was opened with `may_change_follower` and `create=None`. Safe to stop anywhere and to call again. `said`
     hears of each step. Raises `NotABranchError` where a lake is there, `UnknownCutError`, `OutOfReachError`,
-    `MissingSegmentError`, `StorageError`.
+    `MissingSegmentError`, `LakeFollowsError` for a follower as `take_cut` does, `StorageError`.
     """
     clock = source.clock
     began_s = clock.elapsed_s()

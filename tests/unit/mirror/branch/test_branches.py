@@ -6,9 +6,10 @@ from itertools import count
 import pytest
 from support.branched_lakes import HOUR_S, Branched, a_lake, green, trim
 from support.logs import put_checkpoint, read, values
+from support.mirrored_lakes import Pair
 from support.purges import missing_files, purge_once
 from support.rewrites import merge
-from support.transactions import GROUP, SharedLake, copy, offsets_to, stage
+from support.transactions import GROUP, SharedLake, copy, dies_before, offsets_to, stage
 
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.groups.model import CommittedOffset, Member
@@ -196,6 +197,45 @@ def test_members_of_groups_stay_with_the_source() -> None:
     assert groups.with_members() == {}
     groups.commit_offsets("g", {("t", 0): CommittedOffset(2)})
     assert GroupLog(pair.lake()).with_members().keys() == {"g"}
+
+
+# --- of a follower -----------------------------------------------------------------------------------------
+
+
+def test_a_branch_of_a_follower_is_a_lake_of_its_own() -> None:
+    shared = SharedLake()
+    copy(shared.first.ready(), "one", 1)
+    mirrored = Pair(shared.storage, shared.clock)
+    mirrored.ship()
+    pair = Branched(mirrored.follower, shared.clock)
+    pair.make()
+    copy(pair.process().ready(), "two", 2)
+    assert read(pair.branch(), "b") == ["one", "two"]
+    assert read(mirrored.copy(), "b") == ["one"]
+    assert green(pair.branch())
+
+
+def test_a_follower_that_lacks_a_part_of_a_transaction_is_branched_when_that_has_come() -> None:
+    shared = SharedLake()
+    create_cut(shared.first.lake, "before")
+    producer = shared.first.ready()
+    producer.begin()
+    stage(producer, "a", "one")
+    dies_before(shared, "a", producer)
+    mirrored = Pair(shared.storage, shared.clock)
+    mirrored.ship()
+    pair = Branched(mirrored.follower, shared.clock)
+    with pytest.raises(LakeFollowsError, match=r"is committed of which a part is not here yet\. Try again"):
+        pair.make()
+    assert pair.facts() is None
+    pair.make("before")
+    assert read(pair.branch(), "a") == []
+    pair.discard()
+    shared.process().producer().init()  # the source has it rolled forward
+    mirrored.ship()
+    pair.make()
+    assert read(pair.branch(), "a") == ["one"]
+    assert green(pair.branch())
 
 
 # --- while it is made, and when that was broken off --------------------------------------------------------
