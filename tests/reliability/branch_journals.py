@@ -1,4 +1,4 @@
-"""What clients had asked for, and what they had been told, when a branch was made: journals read as they grow."""
+"""Requests that clients had made, and answers that they had got, when a branch was made: journals read as they grow."""
 
 from collections.abc import Iterable
 from pathlib import Path

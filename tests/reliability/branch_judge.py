@@ -67,7 +67,7 @@ class BranchJudge:
     """Judges branches in the order of their making. What clients did by then is in the history, which grows.
 
     `bounds` of a branch are its lake's, seen just before it was begun: all below them is in it, and will be in those
-    that follow. What lies past them may be elsewhere there, where the branch itself has ended a transaction.
+    that follow. What is past them may be elsewhere there, where the branch itself has ended a transaction.
     `watched`: groups whose offsets never fall.
     """
 

@@ -19,7 +19,7 @@ from tidelog.log.lake import Lake
 from tidelog.mirror.branch.making import make_branch
 
 SCRIPT = Path(__file__).with_name("chaos_judge.py")
-# So many branches may wait for their judge; then none is made until one was judged.
+# The most branches that wait for their judge; then none is made until one was judged.
 MOST_WAITING = 30
 _TRIES = 10
 _MOST_PROBLEMS = 50
