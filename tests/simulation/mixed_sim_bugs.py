@@ -15,7 +15,7 @@ from support.turning_bugs import (
 
 from tidelog.groups.member import failure_detector
 from tidelog.groups.rules import offsets
-from tidelog.groups.rules.modern import heartbeat, reconciliation
+from tidelog.groups.rules.modern import drafts, reconciliation
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def takes_commits_of_any_epoch() -> Iterator[None]:
 @contextmanager
 def gives_what_others_still_hold() -> Iterator[None]:
     """A member gets what another one has to give up, before that says that it did."""
-    with patch.object(reconciliation, "_held_by_others", lambda *_: frozenset()):
+    with patch.object(reconciliation.Holders, "free", lambda _self, _name, partitions: partitions):
         yield
 
 
@@ -47,13 +47,13 @@ def watches_over_no_one() -> Iterator[None]:
 @contextmanager
 def forgets_what_is_to_be_revoked() -> Iterator[None]:
     """What a member has to give up is free at once."""
-    real = heartbeat.reconcile
+    real = drafts.reconcile
 
-    def forgetful(group: Any, member: Any, owned: Any) -> Any:
-        after = real(group, member, owned)
+    def forgetful(group: Any, member: Any, owned: Any, holders: Any) -> Any:
+        after = real(group, member, owned, holders)
         return after if after is member else replace(after, revoking=frozenset())
 
-    with patch.object(heartbeat, "reconcile", forgetful):
+    with patch.object(drafts, "reconcile", forgetful):
         yield
 
 

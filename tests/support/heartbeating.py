@@ -23,6 +23,16 @@ def topics(**partitions: int) -> dict[str, AssignableTopic | None]:
     return {name: AssignableTopic(f"id-{name}", count) for name, count in partitions.items()}
 
 
+def request_of(member_id: str, epoch: int, says: dict[str, Any]) -> Heartbeat:
+    """What a member says; a newcomer says all that it has to."""
+    if epoch == JOINS:
+        says = {"topics": {"t"}, "rebalance_timeout_ms": 1000, "owned": ()} | says
+    for name in ("topics", "owned", "matched"):
+        if says.get(name) is not None:
+            says = {**says, name: frozenset(says[name])}
+    return Heartbeat(group_id="g", member_id=member_id, epoch=epoch, **says)
+
+
 @dataclass
 class Heard:
     """A group, and what is decided over it in turn."""
@@ -40,13 +50,16 @@ class Heard:
         self, member_id: str, epoch: int, migration: Migration = Migration.BIDIRECTIONAL, **says: Any
     ) -> HeartbeatAnswer:
         """One heartbeat; a newcomer says all that it has to."""
-        if epoch == JOINS:
-            says = {"topics": {"t"}, "rebalance_timeout_ms": 1000, "owned": ()} | says
-        for name in ("topics", "owned", "matched"):
-            if says.get(name) is not None:
-                says[name] = frozenset(says[name])
-        request = Heartbeat(group_id="g", member_id=member_id, epoch=epoch, **says)
+        request = request_of(member_id, epoch, says)
         return self.decide(lambda view: rule.heartbeat(view, self.topics, request, now_ms=7, migration=migration))
+
+    def beat_together(self, said: Iterable[tuple[str, int, dict[str, Any]]]) -> list[HeartbeatAnswer | TidelogError]:
+        """Heartbeats of members, (id, epoch, what it says), that are decided together."""
+        requests = [request_of(*one) for one in said]
+        answers: list[HeartbeatAnswer | TidelogError] = self.decide(
+            lambda view: rule.heartbeats(view, self.topics, requests, now_ms=7)
+        )
+        return answers
 
     def decide(self, decision: Any) -> Any:
         made = decision(self.view)
@@ -102,15 +115,19 @@ class Client:
 
 
 class RandomGroup:
-    """A run of clients that join, leave, are frozen, lose answers and repeat requests, from a seed."""
+    """A run of clients that join, leave, are frozen, lose answers and repeat requests, from a seed.
 
-    def __init__(self, seed: int, static: bool = False) -> None:
+    `joint`: heartbeats are decided together now and then.
+    """
+
+    def __init__(self, seed: int, static: bool = False, joint: bool = False) -> None:
         self.random = Random(seed)
         self.heard = Heard(topics(t=5, u=3, v=1))
         self.clients: dict[str, Client] = {}
         self.frozen: list[Client] = []
         self.late: list[tuple[str, int, dict[str, Any]]] = []
         self.static = static
+        self.joint = joint
         self._number = 0
 
     def run(self, steps: int = 60) -> None:
@@ -136,6 +153,8 @@ class RandomGroup:
             self.send(member_id, epoch, says)  # it was under way for long; no client hears the answer
         elif draw < 0.42 and self.frozen:
             self.wake()
+        elif draw < 0.52 and self.joint:
+            self.beat_together()
         else:
             self.beat(self.random.choice(list(self.clients.values())), loses=draw > 0.92)
 
@@ -183,13 +202,37 @@ class RandomGroup:
         else:  # deleted and created again
             self.heard.topics[name] = AssignableTopic(f"id-{name}-{self.random.random()}", self.random.randint(1, 4))
 
-    def beat(self, client: Client, *, loses: bool = False) -> None:
+    def beat_together(self) -> None:
+        """Some clients' heartbeats are decided together, with some that were under way for long, and some leave."""
+        modern = sorted(name for name, client in self.clients.items() if isinstance(client, Client))
+        clients = self.random.sample(modern, self.random.randint(0, len(modern)))
+        said = [(name, *self.says(self.clients[name])) for name in clients]
+        late = [self.late.pop() for _ in range(min(len(self.late), self.random.randint(0, 2)))]
+        places = sorted(self.random.sample(range(len(said) + 1), 1) * len(late))
+        for place, one in zip(places, late, strict=True):
+            said.insert(place, one)
+        answers = iter(self.heard.beat_together(said))
+        heard = {(name, epoch): answer for (name, epoch, _), answer in zip(said, answers, strict=True)}
+        for name in clients:
+            client = self.clients[name]
+            answer = heard[name, client.epoch]
+            if isinstance(answer, TidelogError):
+                client.lose()
+            else:
+                client.hear(answer)
+
+    def says(self, client: Client) -> tuple[int, dict[str, Any]]:
+        """A client's epoch, and what it says in its next heartbeat: a copy may arrive later than that."""
         if self.random.random() < 0.7:
             client.revoke()
         epoch, says = client.epoch, client.request()
         if self.random.random() < 0.2:
             self.late.append((client.member_id, epoch, says))
-        answer = self.send(client.member_id, epoch, {**says, "refresh": True})
+        return epoch, {**says, "refresh": True}
+
+    def beat(self, client: Client, *, loses: bool = False) -> None:
+        epoch, says = self.says(client)
+        answer = self.send(client.member_id, epoch, says)
         if loses:
             client.unsure = True
         elif answer is None:

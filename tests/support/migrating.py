@@ -54,8 +54,8 @@ class Classic:
 class MixedGroup(RandomGroup):
     """A run of clients of both protocols. `downs` and `ups`: how often the group has changed its type with members."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+    def __init__(self, seed: int, joint: bool = False) -> None:
+        super().__init__(seed, joint=joint)
         self.heard = Heard(topics(t=5, u=3, v=1))
         self.cooperative = self.random.random() < 0.5
         self.ups = self.downs = 0

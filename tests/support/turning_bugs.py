@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tidelog.groups.rules import departures
-from tidelog.groups.rules.modern import heartbeat, joining, turning
+from tidelog.groups.rules.modern import drafts, joining, turning
 
 
 @contextmanager
@@ -30,10 +30,10 @@ def never_turns_a_group_back() -> Iterator[None]:
 @contextmanager
 def takes_a_join_for_a_revocation() -> Iterator[None]:
     """What a cooperative member says that it owns when it joins does not count."""
-    real = heartbeat.reconcile
+    real = drafts.reconcile
 
-    def reconcile(group: Any, member: Any, owned: Any) -> Any:
-        return real(group, member, frozenset() if member.is_classic else owned)
+    def reconcile(group: Any, member: Any, owned: Any, holders: Any) -> Any:
+        return real(group, member, frozenset() if member.is_classic else owned, holders)
 
-    with patch.object(heartbeat, "reconcile", reconcile):
+    with patch.object(drafts, "reconcile", reconcile):
         yield

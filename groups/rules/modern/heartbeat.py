@@ -5,19 +5,14 @@ Where Kafka's coordinator keeps the group, the writer of the entry has decided h
 Source: `GroupMetadataManager.consumerGroupHeartbeat` and its neighbours (kafka 4.0).
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import mmh3
-
-from tidelog.groups.assignors.server_side import SERVER_ASSIGNORS, Subscriber
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE
 from tidelog.groups.model import (
     AWAY,
     AnyGroup,
-    AssignedPartition,
     Assignment,
     ConsumerGroup,
     ConsumerMember,
@@ -28,13 +23,15 @@ from tidelog.groups.model import (
 from tidelog.groups.rules.departures import without
 from tidelog.groups.rules.members import check_group_id, check_member, group_of_other_type
 from tidelog.groups.rules.migration import Migration
-from tidelog.groups.rules.modern.reconciliation import Owned, owns_else, reconcile
-from tidelog.groups.rules.modern.topics import AssignableTopic, MissingTopicsError, Topics
+from tidelog.groups.rules.modern.drafts import Draft
+from tidelog.groups.rules.modern.reconciliation import Owned, owns_else
+from tidelog.groups.rules.modern.topics import Topics
 from tidelog.groups.rules.modern.turning import turned
 from tidelog.groups.rules.offsets import group_not_found
 from tidelog.log.base.errors import (
     FencedInstanceError,
     FencedMemberEpochError,
+    TidelogError,
     UnknownMemberError,
     UnreleasedInstanceError,
 )
@@ -106,46 +103,104 @@ def heartbeat(
     `UnknownMemberError`, `FencedMemberEpochError`, `FencedInstanceError`, `UnreleasedInstanceError`,
     `MissingTopicsError`.
     """
-    check_group_id(request.group_id)
-    if request.epoch in (LEAVES, GOES_AWAY):
-        return _leave(view, request, now_ms, migration)
-    group = _group(view, request, topics, migration)
-    before = member_of(group, request)
-    member = told(before, request)
-    group, member = advanced(group, before, member, topics, request, default_assignor)
+    decision = heartbeats(
+        view, topics, [request], now_ms=now_ms, default_assignor=default_assignor, migration=migration
+    )
+    (answer,) = decision.response
+    if isinstance(answer, TidelogError):
+        raise answer
+    return Decision(response=answer, group=decision.group)
+
+
+def heartbeats(
+    view: GroupView,
+    topics: Topics,
+    requests: Sequence[Heartbeat],
+    *,
+    now_ms: int,
+    default_assignor: str = "uniform",
+    migration: Migration = Migration.BIDIRECTIONAL,
+) -> Decision[list[HeartbeatAnswer | TidelogError]]:
+    """Heartbeats of one group that are decided together: an answer or a refusal for each, as `heartbeat` has them.
+
+    Members that say something one after another begin one epoch together, with one assignment: a thousand that join at
+    once cost as much as one. One that leaves, or says something once more, comes after those before it.
+    Raises `MissingTopicsError`: then nothing is decided.
+    """
+    group: AnyGroup | None = view.group
+    answers: list[HeartbeatAnswer | TidelogError] = []
+    for run in _runs(requests):
+        if run[0].epoch in (LEAVES, GOES_AWAY):
+            group, answer = _left(group, run[0], now_ms, migration)
+            answers.append(answer)
+        else:
+            group, heard = _together(group, topics, run, default_assignor, migration)
+            answers.extend(heard)
+    return Decision(response=answers, group=None if group == view.group else group)
+
+
+def _runs(requests: Iterable[Heartbeat]) -> Iterator[list[Heartbeat]]:
+    """Requests in their order, in runs of different members of which none leaves; each that leaves by itself."""
+    run: list[Heartbeat] = []
+    names: set[tuple[str, str]] = set()
+    for request in requests:
+        own = {("member", request.member_id)}
+        if request.instance_id is not None:
+            own.add(("instance", request.instance_id))
+        leaves = request.epoch in (LEAVES, GOES_AWAY)
+        if run and (leaves or own & names):
+            yield run
+            run, names = [], set()
+        if leaves:
+            yield [request]
+        else:
+            run.append(request)
+            names |= own
+    if run:
+        yield run
+
+
+def _together(
+    group: AnyGroup | None, topics: Topics, run: Sequence[Heartbeat], default_assignor: str, migration: Migration
+) -> tuple[AnyGroup | None, list[HeartbeatAnswer | TidelogError]]:
+    """The group after heartbeats of different members, of which none leaves, and what each of them hears."""
+    draft: Draft | None = None
+    came: list[tuple[Heartbeat, ConsumerMember]] = []
+    refused: dict[int, TidelogError] = {}
+    for place, request in enumerate(run):
+        try:
+            check_group_id(request.group_id)
+            known = _group(group, request, topics, migration) if draft is None else draft.group
+            before = member_of(known, request)
+        except TidelogError as e:
+            refused[place] = e
+            continue
+        draft = draft or Draft(known)
+        draft.takes(before, told(before, request))
+        came.append((request, before))
+    if draft is None:
+        return group, list(refused.values())
+    draft.assign(topics, default_assignor, look=any(request.refresh for request, _ in came))
+    advanced = [(request, before, draft.advance(request.member_id, request.owned)) for request, before in came]
+    answers = iter([_answer(draft.group, *one) for one in advanced])
+    return draft.group, [refused[place] if place in refused else next(answers) for place in range(len(run))]
+
+
+def _answer(
+    group: ConsumerGroup, request: Heartbeat, before: ConsumerMember, member: ConsumerMember
+) -> HeartbeatAnswer:
+    """What a member hears."""
     # One that has to give up partitions may not have heard that, as it has not said yet that it did.
     unsure = request.is_full or request.epoch != before.epoch or bool(member.revoking)
     tells = unsure or member.assigned != before.assigned or owns_else(request.owned, member.assigned)
-    answer = HeartbeatAnswer(group, member.epoch, member.assigned if tells else None)
-    return Decision(response=answer, group=None if group == view.group else group)
-
-
-def advanced(
-    group: ConsumerGroup,
-    before: ConsumerMember,
-    member: ConsumerMember,
-    topics: Topics,
-    request: Heartbeat,
-    default_assignor: str,
-) -> tuple[ConsumerGroup, ConsumerMember]:
-    """The group and the member, after what the member says of itself, `before` and now. Raises `MissingTopicsError`."""
-    # A static member that came back follows in the place of the one that it was.
-    targets = {member.member_id if name == before.member_id else name: target for name, target in group.targets.items()}
-    members = {name: other for name, other in group.members.items() if name != before.member_id}
-    group = replace(group, targets=targets, members={**members, member.member_id: member}, empty_since_ms=None)
-    group = _refreshed(group, topics, resubscribed=_is_resubscribed(before, member), look=request.refresh)
-    if group.epoch > group.assignment_epoch:
-        group = assigned(group, topics, default_assignor)
-    member = reconcile(group, member, request.owned)
-    return replace(group, members={**group.members, member.member_id: member}), member
+    return HeartbeatAnswer(group, member.epoch, member.assigned if tells else None)
 
 
 # --- the member ---------------------------------------------------------------------------------------------
 
 
-def _group(view: GroupView, request: Heartbeat, topics: Topics, migration: Migration) -> ConsumerGroup:
+def _group(group: AnyGroup | None, request: Heartbeat, topics: Topics, migration: Migration) -> ConsumerGroup:
     """The group; a classic one becomes one of the type consumer: with its members where that is allowed."""
-    group = view.group
     if isinstance(group, ConsumerGroup):
         return group
     if request.epoch != JOINS:
@@ -257,15 +312,22 @@ def told(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
     return changed if request.matched is None else replace(changed, matched=request.matched)
 
 
-def _is_resubscribed(before: ConsumerMember, now: ConsumerMember) -> bool:
-    return (before.topics, before.regex, before.matched) != (now.topics, now.regex, now.matched)
-
-
 # --- leaving -----------------------------------------------------------------------------------------------
 
 
-def _leave(view: GroupView, request: Heartbeat, now_ms: int, migration: Migration) -> Decision[HeartbeatAnswer]:
-    group = view.group
+def _left(
+    group: AnyGroup | None, request: Heartbeat, now_ms: int, migration: Migration
+) -> tuple[AnyGroup | None, HeartbeatAnswer | TidelogError]:
+    try:
+        check_group_id(request.group_id)
+        after = _leave(group, request, now_ms, migration)
+    except TidelogError as e:
+        return group, e
+    return after, HeartbeatAnswer(after, request.epoch)
+
+
+def _leave(group: AnyGroup | None, request: Heartbeat, now_ms: int, migration: Migration) -> AnyGroup:
+    """The group after a member has left it."""
     if not isinstance(group, ConsumerGroup):
         _check_not_replaced(group, request)
         raise group_not_found(request.group_id) if group is None else group_of_other_type(group)
@@ -279,59 +341,5 @@ def _leave(view: GroupView, request: Heartbeat, now_ms: int, migration: Migratio
         raise _unknown(group, request)
     if request.epoch == GOES_AWAY:
         away = replace(member, epoch=AWAY, previous_epoch=member.epoch, revoking=frozenset())
-        after: AnyGroup = replace(group, members={**group.members, away.member_id: away})
-    else:
-        after = without(group, [member.member_id], now_ms, migration)
-    return Decision(response=HeartbeatAnswer(after, request.epoch), group=after)
-
-
-# --- epochs and assignments --------------------------------------------------------------------------------
-
-
-def _refreshed(group: ConsumerGroup, topics: Topics, *, resubscribed: bool, look: bool) -> ConsumerGroup:
-    """The group in a new epoch, when a subscription or the topics subscribed to have changed."""
-    if not resubscribed and not look:
-        return group
-    facts = _facts(group, topics)
-    text = "\n".join(f"{name} {one.topic_id} {one.partitions}" for name, one in sorted(facts.items()))
-    metadata_hash = mmh3.hash64(text.encode(errors="surrogatepass"))[0] if facts else 0
-    if not resubscribed and metadata_hash == group.metadata_hash:
-        return group
-    return replace(group, epoch=group.epoch + 1, metadata_hash=metadata_hash)
-
-
-def _facts(group: ConsumerGroup, topics: Topics) -> dict[str, AssignableTopic]:
-    """The topics that members subscribe to, as far as they are there. Raises `MissingTopicsError`."""
-    names = frozenset().union(*(member.subscription for member in group.members.values()))
-    unknown = names - topics.keys()
-    if unknown:
-        raise MissingTopicsError(names)
-    return {name: facts for name in names if (facts := topics[name]) is not None}
-
-
-def assigned(group: ConsumerGroup, topics: Topics, default_assignor: str) -> ConsumerGroup:
-    """The group with an assignment of its newest epoch, by the assignor that most members ask for."""
-    facts = _facts(group, topics)
-    names = {one.topic_id: name for name, one in facts.items()}
-    assignor = _elected(group.members.values(), default_assignor)
-    subscribers = [
-        Subscriber(
-            member.member_id,
-            frozenset(facts[name].topic_id for name in member.subscription if name in facts),
-            frozenset((one.topic_id, one.partition) for one in group.target(member.member_id)),
-            member.instance_id,
-        )
-        for member in group.members.values()
-    ]
-    shares = SERVER_ASSIGNORS[assignor](subscribers, {one.topic_id: one.partitions for one in facts.values()})
-    targets = {
-        name: frozenset(AssignedPartition(topic_id, names[topic_id], partition) for topic_id, partition in share)
-        for name, share in shares.items()
-    }
-    return replace(group, assignment_epoch=group.epoch, assignor=assignor, targets=targets)
-
-
-def _elected(members: Iterable[ConsumerMember], default: str) -> str:
-    """The assignor that most members ask for; of two with as many votes the first by name."""
-    votes = Counter(member.assignor for member in members if member.assignor)
-    return min(votes, key=lambda name: (-votes[name], name)) if votes else default
+        return replace(group, members={**group.members, away.member_id: away})
+    return without(group, [member.member_id], now_ms, migration)

@@ -9,7 +9,8 @@ from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, Subscription, decode
 from tidelog.groups.model import ConsumerGroup, Decision, Group, GroupView, Member
 from tidelog.groups.rules.members import check_member
 from tidelog.groups.rules.migration import Migration, seen_by, turned_back
-from tidelog.groups.rules.modern.heartbeat import JOINS, Heartbeat, advanced, member_of, told
+from tidelog.groups.rules.modern.drafts import Draft
+from tidelog.groups.rules.modern.heartbeat import JOINS, Heartbeat, member_of, told
 from tidelog.groups.rules.modern.topics import Topics
 from tidelog.groups.rules.rounds import common_protocols
 from tidelog.log.base.errors import InconsistentProtocolError, UnknownMemberError
@@ -67,10 +68,13 @@ def join_among_modern(
         protocols=member.protocols,
     )
     before = member_of(group, request)
-    group, after = advanced(group, before, told(before, request), topics, request, default_assignor)
-    seen = seen_by(group, after, joined=True)
-    classic = turned_back(group, migration, group.members)
-    changed = classic or group
+    draft = Draft(group)
+    draft.takes(before, told(before, request))
+    draft.assign(topics, default_assignor, look=request.refresh)
+    after = draft.advance(member.member_id, request.owned)
+    seen = seen_by(draft.group, after, joined=True)
+    classic = turned_back(draft.group, migration, draft.group.members)
+    changed = classic or draft.group
     return Decision(response=seen, group=None if changed == view.group else changed)
 
 

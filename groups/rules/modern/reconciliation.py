@@ -5,16 +5,41 @@ that has to give up partitions (UNREVOKED_PARTITIONS) names them, one that lacks
 (UNRELEASED_PARTITIONS).
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 
-from tidelog.groups.model import Assignment, ConsumerGroup, ConsumerMember
+from tidelog.groups.model import AssignedPartition, Assignment, ConsumerGroup, ConsumerMember
 
 # What a member says it owns: (topic id, partition); None when it does not say.
 Owned = frozenset[tuple[str, int]] | None
 
 
-def reconcile(group: ConsumerGroup, member: ConsumerMember, owned: Owned) -> ConsumerMember:
-    """The member after one step towards its target.
+class Holders:
+    """How many members hold each partition, counted when first asked for and kept while members go on one by one."""
+
+    def __init__(self, members: Mapping[str, ConsumerMember]) -> None:
+        self._members = members
+        self._holders: Counter[AssignedPartition] | None = None
+
+    def free(self, member_id: str, partitions: Assignment) -> Assignment:
+        """Those of the partitions that no other member holds."""
+        if self._holders is None:
+            held = chain.from_iterable((*one.assigned, *one.revoking) for one in self._members.values())
+            self._holders = Counter(held)
+        holders, own = self._holders, self._members[member_id].held
+        return frozenset(one for one in partitions if holders[one] <= (one in own))
+
+    def replaced(self, before: ConsumerMember, after: ConsumerMember) -> None:
+        """A member is this one from now on."""
+        if self._holders is not None:
+            self._holders.subtract(before.held)
+            self._holders.update(after.held)
+
+
+def reconcile(group: ConsumerGroup, member: ConsumerMember, owned: Owned, holders: Holders) -> ConsumerMember:
+    """The member after one step towards its target. `holders`: of the partitions of its group, of which it is one.
 
     - What is not in its target is to be revoked; until the member says that it does not own it any more, nothing else
       happens, and its epoch stays.
@@ -28,7 +53,7 @@ def reconcile(group: ConsumerGroup, member: ConsumerMember, owned: Owned) -> Con
     if _owns(owned, gone):
         return replace(member, epoch=epoch, previous_epoch=member.epoch, assigned=kept, revoking=gone)
     missing = target - kept
-    free = missing - _held_by_others(group, member.member_id) if missing else missing
+    free = holders.free(member.member_id, missing) if missing else missing
     epoch, assigned = group.assignment_epoch, kept | free
     if (epoch, assigned, frozenset()) == (member.epoch, member.assigned, member.revoking):
         return member  # it waits
@@ -45,8 +70,3 @@ def _owns(owned: Owned, partitions: Assignment) -> bool:
     if not partitions:
         return False
     return owned is None or any((one.topic_id, one.partition) in owned for one in partitions)
-
-
-def _held_by_others(group: ConsumerGroup, member_id: str) -> Assignment:
-    others = (member.held for name, member in group.members.items() if name != member_id)
-    return frozenset().union(*others)

@@ -5,7 +5,6 @@ decided over the log. Source: `KafkaApis.handleConsumerGroupHeartbeat`, `GroupMe
 """
 
 import logging
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
@@ -14,15 +13,16 @@ from uuid import UUID
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.group_answers import no_heartbeat
-from tidelog.broker.base.group_configs import HEARTBEAT, SESSION
+from tidelog.broker.base.group_configs import HEARTBEAT
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import InvalidHeartbeatError, code_of
-from tidelog.broker.groups.heartbeating import REFRESH_S, decided, interval_ms
+from tidelog.broker.groups.heartbeating import REFRESH_S, interval_ms
+from tidelog.broker.groups.joint_heartbeats import JointHeartbeats
 from tidelog.broker.groups.subscriptions import Subscriptions
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.groups.model import AnyGroup, Assignment, ConsumerGroup, Decision, GroupView
-from tidelog.groups.rules.modern.heartbeat import GOES_AWAY, JOINS, Heartbeat, HeartbeatAnswer, heartbeat
+from tidelog.groups.model import Assignment, ConsumerGroup
+from tidelog.groups.rules.modern.heartbeat import GOES_AWAY, JOINS, Heartbeat, HeartbeatAnswer
 from tidelog.groups.rules.modern.topics import MissingTopicsError, Topics
 from tidelog.log.base.errors import TidelogError, UnsupportedAssignorError
 
@@ -42,6 +42,7 @@ class ConsumerGroupHandlers:
         self._clock = context.clock
         self._coordinator = coordinator
         self._subscriptions = Subscriptions(context)
+        self._joint = JointHeartbeats(coordinator, context.settings.groups, context.clock)
 
     def handlers(self) -> Handlers:
         """By API."""
@@ -79,29 +80,13 @@ class ConsumerGroupHandlers:
         request = await self._matched(call, group, request, now_s)
         known_topics: Topics = {}
         if request.refresh or request.topics is not None:
-            known_topics = await self._subscriptions.facts(_names(group.state, request))
+            names = group.subscription.union(request.topics or (), request.matched or ())
+            known_topics = await self._subscriptions.facts(names)
         while True:
             try:
-                return await self._decided_once(group, request, known_topics)
+                return await self._joint.decided(group, request, known_topics)
             except MissingTopicsError as e:
                 known_topics = {**known_topics, **await self._subscriptions.facts(e.names)}
-
-    async def _decided_once(self, group: CoordinatedGroup, request: Heartbeat, topics: Topics) -> HeartbeatAnswer:
-        now_ms, default = self._clock.now_ms(), self._settings.consumer_assignors[0]
-        policy = self._settings.migration_policy
-
-        def rule(view: GroupView) -> Decision[tuple[HeartbeatAnswer, AnyGroup | None]]:
-            decision = heartbeat(
-                view,
-                topics,
-                replace(request, session_timeout_ms=group.limits(view.config)[SESSION]),
-                now_ms=now_ms,
-                default_assignor=default,
-                migration=policy,
-            )
-            return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
-
-        return await decided(self._coordinator, group, request, rule, self._clock)
 
     async def _matched(self, call: Call, group: CoordinatedGroup, request: Heartbeat, now_s: float) -> Heartbeat:
         """The request with what the member's regular expression matches, where that is to be looked up.
@@ -174,14 +159,6 @@ def _problem(request: Heartbeat) -> str | None:
     if not request.topics and not request.regex:
         return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
     return None
-
-
-def _names(state: AnyGroup, request: Heartbeat) -> frozenset[str]:
-    """The topics that a group subscribes to after a request."""
-    of_group: Iterable[frozenset[str]] = ()
-    if isinstance(state, ConsumerGroup):
-        of_group = [member.subscription for member in state.members.values()]
-    return frozenset().union(*of_group, request.topics or (), request.matched or ())
 
 
 def topic_partitions(partitions: Assignment) -> list[dict[str, Any]]:

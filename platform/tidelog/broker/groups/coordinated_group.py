@@ -150,6 +150,7 @@ class CoordinatedGroup:
 
     def __init__(self, group_id: str, settings: GroupSettings, configs: GroupConfigs) -> None:
         self.state: AnyGroup = Group(group_id)
+        self._subscribed: tuple[AnyGroup | None, frozenset[str]] = None, frozenset()
         self._configs = configs
         self._in_force = configs.in_force({})
         # Members that have leases of their own, and those of which that is to be found out.
@@ -157,6 +158,8 @@ class CoordinatedGroup:
         self.unsorted: set[str] = set()
         # Requests to join that are decided just now: not parked yet, and of no member yet.
         self.joining = 0
+        # Members of the consumer protocol that join, and how many requests of each are decided just now.
+        self.newcomers: Counter[str] = Counter()
         # When the topics that members of the consumer protocol subscribe to are looked at again.
         self.refresh_s = 0.0
         self.making = Making()
@@ -180,13 +183,24 @@ class CoordinatedGroup:
     @property
     def is_idle(self) -> bool:
         """Whether nothing here would be missed."""
-        waiting = self.joining or self._joins or self._syncs or self._pending or self._hold
+        waiting = self.joining or self.newcomers or self._joins or self._syncs or self._pending or self._hold
         return not (self._deadlines or self.unsorted or waiting)
 
     @property
     def kafka_members(self) -> bool:
         """Whether there are members to vouch for."""
         return bool(self._deadlines)
+
+    @property
+    def subscription(self) -> frozenset[str]:
+        """The topics that members of a group of the type consumer subscribe to, as its log says."""
+        state, names = self._subscribed
+        if state is not self.state:
+            state = self.state
+            of_members = state.members.values() if isinstance(state, ConsumerGroup) else ()
+            names = frozenset().union(*(member.subscription for member in of_members))
+            self._subscribed = state, names
+        return names
 
     def never_heard(self, member_id: str) -> bool:
         """Whether a member is known from the log only."""
@@ -333,7 +347,7 @@ class CoordinatedGroup:
 
     def check_room(self, becomes: type[AnyGroup]) -> None:
         """Refuse a newcomer to a full group. `becomes`: its type once it has joined. Raises `GroupFullError`."""
-        waiting = len(self._hold.joinings) if self._hold else 0
+        waiting = len(self._hold.joinings) if self._hold else len(self.newcomers.keys() - self.state.members.keys())
         most, name = {
             Group: (self._settings.max_size, "group.max.size"),
             ConsumerGroup: (self._settings.consumer_max_size, "group.consumer.max.size"),

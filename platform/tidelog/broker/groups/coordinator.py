@@ -95,9 +95,15 @@ class GroupCoordinator:
     # --- changing one --------------------------------------------------------------------------------------
 
     async def change(
-        self, group: CoordinatedGroup, rule: Callable[[GroupView], Decision[tuple[R, AnyGroup | None]]]
+        self,
+        group: CoordinatedGroup,
+        rule: Callable[[GroupView], Decision[tuple[R, AnyGroup | None]]],
+        taken: Callable[[], None] | None = None,
     ) -> R:
-        """Decide, and see the group as it is after it: the rule answers with its response and the group."""
+        """Decide, and see the group as it is after it: the rule answers with its response and the group.
+
+        `taken`: is called when this waits no more, just before it is decided.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
         began_s = self._clock.elapsed_s()
@@ -110,7 +116,7 @@ class GroupCoordinator:
             if not future.done():
                 future.set_result(outcome[0]) if error is None else future.set_exception(error)
 
-        self.decisions.submit(group.state.group_id, rule, done)
+        self.decisions.submit(group.state.group_id, rule, done, taken=taken)
         return await future
 
     def answer(self, answers: Answers) -> None:

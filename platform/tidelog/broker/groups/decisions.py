@@ -2,7 +2,7 @@
 
 Only the coordinator's go there. One that was frozen finds requests of clients that have long gone elsewhere, and would
 take back what those have committed since. So it looks at the cluster again before it decides, and decides nothing that
-was asked in another epoch, or that takes too long.
+was asked in another epoch. What takes longer than a look is good for is decided again, by another look.
 """
 
 import asyncio
@@ -27,14 +27,22 @@ Done = Callable[[Any, Exception | None], None]
 MOST_AT_ONCE = 512
 # How long a look at the cluster is good for: no other broker takes its place sooner after a heartbeat.
 GOOD_S = 1.0
+# How often a decision is tried that takes longer than that by itself.
+MOST_TRIES = 3
 
 
-@dataclass(frozen=True, slots=True)
+class _LateError(NotCoordinatorError):
+    """The look at the cluster is too old by now: another is to be taken."""
+
+
+@dataclass(slots=True)
 class _Submitted:
     group_id: str
     rule: Rule
     done: Done
     epoch: int
+    taken: Callable[[], None] | None
+    tries: int = 0
 
 
 class Decisions:
@@ -49,13 +57,16 @@ class Decisions:
         self._waiting: list[_Submitted] = []
         self._running: asyncio.Task[None] | None = None
 
-    def submit(self, group_id: str, rule: Rule, done: Done, epoch: int | None = None) -> None:
+    def submit(
+        self, group_id: str, rule: Rule, done: Done, epoch: int | None = None, taken: Callable[[], None] | None = None
+    ) -> None:
         """Decide, and call `done` with the rule's response, or with why there is none.
 
-        `epoch`: the cluster's when the client's request had come, None for now.
+        `epoch`: the cluster's when the client's request had come, None for now. `taken`: is called when it waits no
+        more, before the rule is.
         """
         epoch = self._context.cluster().epoch if epoch is None else epoch
-        self._waiting.append(_Submitted(group_id, rule, done, epoch))
+        self._waiting.append(_Submitted(group_id, rule, done, epoch, taken))
         if self._running is None:
             self._running = asyncio.get_running_loop().create_task(self._run())
 
@@ -87,11 +98,19 @@ class Decisions:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+                again: list[_Submitted] = []
+                for submission in batch:
+                    if submission.taken is not None:
+                        submission.taken()
                 for submission, (response, error) in zip(batch, await self._outcomes(batch), strict=True):
+                    if isinstance(error, _LateError) and submission.tries < MOST_TRIES:
+                        again.append(submission)
+                        continue
                     try:
                         submission.done(response, error)
                     except Exception:
                         logger.exception("The outcome of a decision over group %r was not taken.", submission.group_id)
+                self._waiting[:0] = again
         finally:
             self._running = None
 
@@ -106,25 +125,35 @@ class Decisions:
         clock, view = self._context.clock, self._context.confirmed()
         until_s = clock.elapsed_s() + GOOD_S
 
-        def fenced(submission: _Submitted) -> Rule:
+        def fenced(submission: _Submitted, *, is_first: bool) -> Rule:
+            submission.tries += is_first
             coordinates = (
                 view.coordinator("group", submission.group_id).id == view.node_id and view.epoch == submission.epoch
             )
 
             def rule(group: GroupView) -> Decision[Any]:
+                if not is_first and clock.elapsed_s() > until_s:  # those before it have taken all of the time
+                    raise _LateError(_elsewhere(submission.group_id))
                 decision = submission.rule(group)
-                writes = decision.group is not None or decision.offsets or decision.pending
-                if writes and not (coordinates and clock.elapsed_s() <= until_s):
+                if not (decision.group is not None or decision.offsets or decision.pending):
+                    return decision
+                if not coordinates:
                     raise elsewhere(submission.group_id)
+                if clock.elapsed_s() > until_s:
+                    raise _LateError(_elsewhere(submission.group_id))
                 return decision
 
             return rule
 
-        return self._log.decide_all([(one.group_id, fenced(one)) for one in batch])
+        return self._log.decide_all(
+            [(one.group_id, fenced(one, is_first=place == 0)) for place, one in enumerate(batch)]
+        )
 
 
 def elsewhere(group_id: str) -> NotCoordinatorError:
     """The refusal of a group that another broker coordinates."""
-    return NotCoordinatorError(
-        f"Group {group_id!r} is coordinated by another broker: the brokers have changed. Look for its coordinator."
-    )
+    return NotCoordinatorError(_elsewhere(group_id))
+
+
+def _elsewhere(group_id: str) -> str:
+    return f"Group {group_id!r} is coordinated by another broker: the brokers have changed. Look for its coordinator."

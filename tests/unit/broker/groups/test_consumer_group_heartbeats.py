@@ -18,7 +18,8 @@ from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.heartbeating import REFRESH_S, decided
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.consumer_protocol import Subscription, encode_subscription
-from tidelog.groups.model import AnyGroup, Decision, GroupView
+from tidelog.groups.model import AnyGroup, ConsumerGroup, Decision, GroupView
+from tidelog.groups.rules.modern import drafts
 from tidelog.groups.rules.modern.heartbeat import Heartbeat
 from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.groups.store.group_log import GroupLog
@@ -57,7 +58,9 @@ class Coordinator:
     async def group(self, group_id: str) -> CoordinatedGroup:
         return self.of
 
-    async def change(self, group: CoordinatedGroup, rule: Any) -> Any:
+    async def change(self, group: CoordinatedGroup, rule: Any, taken: Any = None) -> Any:
+        if taken is not None:
+            taken()
         decision = rule(GroupView(group.state))
         group.seen(decision.response[1], self.clock.elapsed_s())
         return decision.response[0]
@@ -149,3 +152,43 @@ def test_an_assignment_is_not_computed_twice_for_one_that_joins(epoch: int, chan
     request = Heartbeat(group_id="g", member_id="a", epoch=epoch)
     assert asyncio.run(decided(coordinator, coordinator.of, request, rule, clock)) == "told"
     assert len(views) == asked
+
+
+def together(requests: Requests, members: int) -> list[Any]:
+    """The answers of members that join together."""
+
+    async def run() -> list[Any]:
+        joins = (JOIN | {"member_id": f"m{number}"} for number in range(members))
+        return await asyncio.gather(*(requests.answer(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, one) for one in joins))
+
+    return requests.loop.run_until_complete(run())
+
+
+def test_members_that_join_together_share_entries_and_assignments(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many of either as heartbeats would keep a broker busy for minutes."""
+    assignments: list[int] = []
+    real = drafts.assigned
+
+    def counted(group: ConsumerGroup, *rest: Any) -> ConsumerGroup:
+        assignments.append(len(group.members))
+        return real(group, *rest)
+
+    monkeypatch.setattr(drafts, "assigned", counted)
+    with Lake(str(tmp_path / "lake")) as lake, Requests(lake) as requests:
+        lake.create_topic("t", 200)
+        answers = together(requests, 200)
+        assert {answer.error_code for answer in answers} == {ErrorCode.none}
+        log = GroupLog(lake)
+        group = log.group("g")
+        assert len(group.members) == 200
+        assert len(assignments) <= 4
+        assert assignments[-1] == 200
+        assert log.version("g") <= 8  # that of the table's creation, and those of its columns, among them
+
+
+def test_a_group_has_no_more_members_than_its_most_when_many_join_together(tmp_path) -> None:
+    with Lake(str(tmp_path / "lake")) as lake, Requests(lake, groups=GroupSettings(consumer_max_size=3)) as requests:
+        lake.create_topic("t", 2)
+        codes = [answer.error_code for answer in together(requests, 10)]
+        assert codes.count(ErrorCode.none) == 3
+        assert codes.count(ErrorCode.group_max_size_reached) == 7

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.groups.decisions import GOOD_S, MOST_AT_ONCE, Decisions
+from tidelog.broker.groups.decisions import GOOD_S, MOST_AT_ONCE, MOST_TRIES, Decisions
 from tidelog.broker.groups.errors import NotCoordinatorError
 from tidelog.groups.model import Decision, Group
 
@@ -86,13 +86,17 @@ def view(epoch=1, serving=(1,)):
     return ClusterView("c", epoch, [BrokerNode(number, {}) for number in serving], 1)
 
 
-def outcome(rule, confirmed, epoch=None, takes_s=0.0):
-    """Of a decision that was asked for in epoch 1, by a broker whose look at the cluster then finds this one."""
+def outcome(rule, confirmed, epoch=None, takes_s=(0.0,)):
+    """Of a decision that was asked for in epoch 1, by a broker whose look at the cluster then finds this one.
+
+    `takes_s`: from that look to the decision, at each try.
+    """
     now = [0.0]
+    times = iter(takes_s)
 
     class SlowLog:
         def decide_all(self, requests):
-            now[0] += takes_s
+            now[0] += next(times)
             try:
                 return [(rule(None).response, None) for _, rule in requests]
             except NotCoordinatorError as e:
@@ -120,9 +124,9 @@ def reading(_):
 @pytest.mark.parametrize(
     ("confirmed", "takes_s"),
     [
-        (view(2, serving=(2,)), 0.0),  # another broker has its place
-        (view(3), 0.0),  # it was taken for dead, and has registered again since
-        (view(), GOOD_S + 0.1),  # the look is too old by now
+        (view(2, serving=(2,)), [0.0]),  # another broker has its place
+        (view(3), [0.0]),  # it was taken for dead, and has registered again since
+        (view(), [GOOD_S + 0.1] * MOST_TRIES),  # each look is too old by then
     ],
 )
 def test_a_former_coordinator_writes_nothing(confirmed, takes_s):
@@ -132,5 +136,45 @@ def test_a_former_coordinator_writes_nothing(confirmed, takes_s):
 
 
 def test_the_coordinator_writes():
-    assert outcome(writing, view(), takes_s=GOOD_S) == "done"
+    assert outcome(writing, view(), takes_s=[GOOD_S]) == "done"
+    assert outcome(writing, view(), takes_s=[GOOD_S + 0.1] * (MOST_TRIES - 1) + [0.0]) == "done"  # by another look
     assert outcome(writing, view(2), epoch=2) == "done"
+
+
+def test_what_those_before_it_leave_no_time_for_is_decided_by_another_look():
+    now, looks, made = [0.0], [], []
+
+    class InTurn:
+        def decide_all(self, requests):
+            answers = []
+            for _, rule in requests:
+                try:
+                    answers.append((rule(None).response, None))
+                except NotCoordinatorError as e:
+                    answers.append((None, e))
+            return answers
+
+    def slow(number):
+        def rule(_):
+            made.append(number)
+            now[0] += 0.7
+            return Decision(response=number, group=Group("g"))
+
+        return rule
+
+    def confirmed():
+        looks.append(now[0])
+        return view()
+
+    async def run():
+        async def blocking(call, *args):
+            return call(*args)
+
+        clock = SimpleNamespace(elapsed_s=lambda: now[0])
+        context = SimpleNamespace(blocking=blocking, clock=clock, cluster=view, confirmed=confirmed)
+        decisions = Decisions(InTurn(), context)
+        return await asyncio.gather(*(decisions.decide("g", slow(number)) for number in range(4)))
+
+    assert asyncio.run(run()) == [0, 1, 2, 3]
+    assert len(looks) == 4
+    assert sorted(set(made)) == [0, 1, 2, 3]

@@ -9,6 +9,8 @@ from tidelog.groups.model import AssignedPartition, CommittedOffset, ConsumerGro
 from tidelog.groups.rules.expiry import expire
 from tidelog.groups.rules.members import evict_silent, join, leave
 from tidelog.groups.rules.migration import Migration
+from tidelog.groups.rules.modern import drafts
+from tidelog.groups.rules.modern.heartbeat import HeartbeatAnswer
 from tidelog.groups.rules.modern.topics import AssignableTopic, MissingTopicsError
 from tidelog.groups.rules.offsets import decide_commit, delete_group, delete_offsets
 from tidelog.log.base.errors import (
@@ -18,6 +20,7 @@ from tidelog.log.base.errors import (
     GroupNotFoundError,
     InconsistentProtocolError,
     StaleMemberEpochError,
+    TidelogError,
     UnknownMemberError,
     UnreleasedInstanceError,
 )
@@ -247,3 +250,54 @@ def test_a_group_with_members_is_not_deleted_nor_the_offsets_of_its_topics() -> 
     expired = expire(GroupView(group.group, view.offsets), 10**9, 1000)
     assert expired.group is not None
     assert isinstance(group.group, ConsumerGroup)
+
+
+# --- heartbeats that are decided together --------------------------------------------------------------------
+
+
+def test_members_that_join_together_get_one_assignment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assignments: list[int] = []
+    real = drafts.assigned
+
+    def counted(group: ConsumerGroup, *rest: Any) -> ConsumerGroup:
+        assignments.append(len(group.members))
+        return real(group, *rest)
+
+    monkeypatch.setattr(drafts, "assigned", counted)
+    of = heard(t=400)
+    answers = of.beat_together([(f"m{number}", JOINS, {}) for number in range(200)])
+    assert assignments == [200]
+    assert of.writes == 1
+    assert of.group.phase == GroupPhase.STABLE
+    shares = [answer.assigned for answer in answers if isinstance(answer, HeartbeatAnswer)]
+    assert [len(share) for share in shares if share is not None] == [2] * 200
+    assert len(frozenset().union(*(share for share in shares if share is not None))) == 400
+
+
+def test_of_heartbeats_that_are_decided_together_each_has_its_own_answer() -> None:
+    of = heard(t=4)
+    of.beat("a", JOINS)
+    answers = of.beat_together(
+        [
+            ("stranger", 5, {}),
+            ("a", 1, {"owned": owned(0, 1, 2, 3)}),
+            ("b", JOINS, {}),
+            ("a", 1, {"owned": owned(0, 1)}),  # once more: it gives up at once
+            ("b", 2, {"owned": ()}),
+            ("c", LEAVES, {}),
+            ("a", LEAVES, {}),
+            ("b", 2, {"owned": owned(2, 3)}),
+        ]
+    )
+    stranger, *told = [getattr(answer, "assigned", type(answer)) for answer in answers]
+    assert stranger is UnknownMemberError
+    assert told[:4] == [parts(0, 1), frozenset(), None, parts(2, 3)]
+    assert told[4:] == [UnknownMemberError, None, parts(0, 1, 2, 3)]
+    assert list(of.group.members) == ["b"]
+
+
+def test_what_is_refused_turns_no_group_over() -> None:
+    of = Heard(topics(t=1), GroupView(join(GroupView(), "g", classic(), rejoins=False, now_ms=1).group))
+    (answer,) = of.beat_together([("m", 3, {})])
+    assert isinstance(answer, TidelogError)
+    assert of.writes == 0
