@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tidelog.broker.base.batch_runs import BatchRun
+from tidelog.broker.base.batch_runs import BatchRun, Found
+from tidelog.broker.records.batches import shortened
 
 # The chunk that covers an offset of a partition; None where it must be read first.
 Find = Callable[[int], BatchRun | None]
@@ -30,9 +31,10 @@ class Wanted:
 def fill(partitions: Iterable[Wanted], max_bytes: int, taken: int = 0) -> int:
     """Take batches of partitions in this order; how many bytes they have in all, with those `taken` before.
 
-    The first batch of all is taken even if it is larger than the limits (KIP-74). A batch that holds a partition's
-    offset is taken whole. None that overlaps the one before follows it: what was produced here and what was read from
-    segments have other bounds, and clients skip only what is below the offset that they asked for.
+    The first batch of all is taken even if it is larger than the limits (KIP-74), but of one that was made of segments
+    no more than some of its records: a producer would have sent the others in other batches. A batch that holds a
+    partition's offset is taken whole. None that overlaps the one before follows it: what was produced here and what was
+    read from segments have other bounds, and clients skip only what is below the offset that they asked for.
     """
     total = taken
     for wanted in partitions:
@@ -44,6 +46,8 @@ def fill(partitions: Iterable[Wanted], max_bytes: int, taken: int = 0) -> int:
                 wanted.missing = offset
                 break
             run = chunk.read(offset, most - wanted.size, at_least_one=not total + wanted.size)
+            if run.batches and run.size > most and chunk.version >= 0:
+                run = _shortened(run, offset, most)
             if wanted.batches and run.batches and _base_offset(run.batches[0]) < offset:
                 break
             wanted.batches += run.batches
@@ -54,6 +58,12 @@ def fill(partitions: Iterable[Wanted], max_bytes: int, taken: int = 0) -> int:
         wanted.behind = offset
         total += wanted.size
     return total
+
+
+def _shortened(found: Found, offset: int, most_bytes: int) -> Found:
+    """A batch that is too large by itself, with as many of its records as there is room for, one at least."""
+    short = shortened(found.batches[0], offset, most_bytes)
+    return found if short is None else Found((short[1],), len(short[1]), short[0] + 1)
 
 
 def _base_offset(batch: bytes | memoryview) -> int:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import cramjam
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode
+from aiokafka.record.util import decode_varint
 from crc32c import crc32c
 
 from tidelog.broker.records.errors import (
@@ -251,6 +252,38 @@ def of_epoch(batches: Sequence[bytes | memoryview], leader_epoch: int) -> Sequen
     if all(batch[_EPOCH] == epoch for batch in batches):
         return batches
     return [patched(batch, header.base_offset, leader_epoch) for item in batches for header, batch in split(item)]
+
+
+def shortened(batch: bytes | memoryview, offset: int, most_bytes: int) -> tuple[int, bytes] | None:
+    """Some records of a batch that was made here: (last offset, a batch of `most_bytes` at most with its base offset).
+
+    They are the first ones at or behind `offset`, one at least, whatever that takes; as compaction leaves a batch, it
+    begins before its first record. None where nothing can be left out: of one record, or of a batch that is packed.
+    """
+    header, view = header_of(batch), memoryview(batch)
+    if header.count <= 1 or header.codec != NONE:
+        return None
+    start = at = HEADER.size
+    count, last, newest = 0, -1, header.first_timestamp
+    for _ in range(header.count):
+        size, begin = decode_varint(view, at)
+        # Behind its length and attributes a record has how far its time and its offset are behind the batch's.
+        later_ms, further = decode_varint(view, begin + 1)
+        delta, _ = decode_varint(view, further)
+        end = begin + size
+        if count and HEADER.size + end - start > most_bytes:
+            break
+        at = end
+        if header.base_offset + delta < offset:
+            start = end
+            continue
+        count, last, newest = count + 1, delta, max(newest, header.first_timestamp + later_ms)
+    if count in (0, header.count):
+        return None
+    if header.is_log_append_time:
+        newest = header.max_timestamp
+    header = header._replace(last_offset_delta=last, max_timestamp=newest, count=count)
+    return header.last_offset, sealed(header, view[start:at], NONE)
 
 
 def sealed(header: BatchHeader, body: bytes | memoryview, codec: int) -> bytes:

@@ -3,11 +3,13 @@
 from uuid import UUID
 
 import pytest
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.broker.base.batch_runs import BatchRun
 from tidelog.broker.fetch.filling import Wanted, fill
+from tidelog.broker.records.batches import header_of, patched, split
 
 PLACE = (UUID(int=1), 0, 0)
 
@@ -62,6 +64,61 @@ def test_nothing_is_missing_where_there_is_no_room() -> None:
     partitions = [wanted(10), wanted(end=3)]
     fill(partitions, 10)
     assert partitions[1].missing == -1
+
+
+def batch_of(*sizes: int, base: int = 0) -> bytes:
+    """A batch without a codec, with a record of each size."""
+    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
+    for row, size in enumerate(sizes):
+        builder.append(row, 1000 + row, None, bytes([row]) * size, [])
+    return patched(bytes(builder.build()), base, 7)
+
+
+def of_one_batch(batch: bytes, offset: int, most: int, version: int = 3) -> Wanted:
+    """A partition with this batch alone, read from segments as of a version."""
+    header = header_of(batch)
+    last = header.last_offset
+    run = BatchRun(PLACE, header.base_offset, last + 1, [last], [batch], len(batch), version)
+    return Wanted(offset, last + 1, most, lambda _: run)
+
+
+def test_of_a_large_batch_of_segments_the_first_records_are_taken() -> None:
+    batch = batch_of(30, 2000, 40, base=500)
+    one = of_one_batch(batch, 500, 1000)
+    fill([one], 5000)
+    ((header, short),) = split(one.batches[0])
+    assert (header.base_offset, header.last_offset, header.count, header.leader_epoch) == (500, 500, 1, 7)
+    assert one.behind == 501
+    assert len(short) < 1000
+
+
+def test_a_batch_of_a_producer_is_taken_as_it_came() -> None:
+    batch = batch_of(30, 2000)
+    one = of_one_batch(batch, 0, 1000, version=-1)
+    fill([one], 5000)
+    assert one.batches == [batch]
+    assert one.behind == 2
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=20), st.integers(0, 19), st.integers(0, 3000))
+def test_what_is_taken_of_a_large_batch_is_whole_and_goes_on(sizes: list[int], asked: int, most: int) -> None:
+    batch, offset = batch_of(*sizes, base=100), 100 + min(asked, len(sizes) - 1)
+    one = of_one_batch(batch, offset, most)
+    fill([one], 10_000)
+    ((header, taken),) = split(one.batches[0])
+    found = DefaultRecordBatch(bytes(taken))
+    assert found.validate_crc()
+    rows = [(record.offset, record.timestamp, record.value) for record in found]
+    everything = [(100 + row, 1000 + row, bytes([row]) * size) for row, size in enumerate(sizes)]
+    first = 0 if len(taken) == len(batch) else offset - 100
+    assert rows == everything[first : first + len(rows)]
+    assert header.base_offset == 100
+    assert one.behind == header.last_offset + 1 == rows[-1][0] + 1 > offset
+    assert header.max_timestamp == rows[-1][1]
+    # No more than there is room for, but one; and as many as there is room for.
+    assert len(rows) == 1 or len(taken) <= most
+    if len(taken) < len(batch) and rows[-1] != everything[-1]:
+        assert len(taken) + sizes[len(rows) + first] + 8 > most
 
 
 @given(
