@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.base.typed_values import MAX_INT
 from tidelog.log.config.broker_keys import BROKER_KEYS
 from tidelog.log.config.key_type import Key, int_of
 from tidelog.log.config.overrides import KeyDescription, KeyValue, Settings, keys_of
@@ -43,6 +44,12 @@ class GroupConfig(Settings):
         int_of(1),
         "The longest interval between heartbeats of a member of the streams protocol.",
         "group.streams.heartbeat.interval.ms",
+    )
+    streams_initial_rebalance_delay_ms = Key(
+        3_000,
+        int_of(0),
+        "How long a streams group without members waits for more of them, once the first one has joined.",
+        "group.streams.initial.rebalance.delay.ms",
     )
     streams_num_standby_replicas = Key(
         0,
@@ -106,7 +113,7 @@ class ConfigBounds:
         return max(self.low, min(value, self.high))
 
 
-# {key: the settings of brokers that bound it}; "" for 0.
+# {key: the settings of brokers that bound it}; "" for 0, and for the largest number.
 _BOUNDED: Final = {
     "consumer.session.timeout.ms": ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
     "consumer.heartbeat.interval.ms": (
@@ -118,6 +125,7 @@ _BOUNDED: Final = {
         "group.streams.min.heartbeat.interval.ms",
         "group.streams.max.heartbeat.interval.ms",
     ),
+    "streams.initial.rebalance.delay.ms": ("", ""),
     "streams.num.standby.replicas": ("", "group.streams.max.standby.replicas"),
 }
 
@@ -125,7 +133,9 @@ _BOUNDED: Final = {
 def bounds_by(settings: Mapping[str, Any]) -> tuple[ConfigBounds, ...]:
     """What groups may be configured with by these settings of a broker, each by its key."""
     return tuple(
-        ConfigBounds(key, settings[low] if low else 0, low or "0", settings[high], high)
+        ConfigBounds(
+            key, settings[low] if low else 0, low or "0", settings[high] if high else MAX_INT, high or str(MAX_INT)
+        )
         for key, (low, high) in _BOUNDED.items()
     )
 

@@ -70,7 +70,7 @@ FOUND_BY: Final = {
     "watches_nobody_but_followers": 9,
     "keeps_what_it_owned_after_an_eviction": 3,
     "takes_commits_of_any_epoch": 1,
-    "takes_late_commits_for_what_was_given_up": 32,
+    "takes_late_commits_for_what_was_given_up": 2,
     "turns_a_group_without_what_its_members_own": 4,
     "takes_a_join_for_a_revocation": 60,
     "takes_an_intent_after_an_abort": 1,

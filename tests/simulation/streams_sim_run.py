@@ -24,6 +24,7 @@ from tidelog.groups.model import CommittedOffset, Decision, GroupView, StreamsGr
 from tidelog.groups.rules import members, offsets
 from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.groups.rules.streams import heartbeat
+from tidelog.groups.rules.streams.configuring import Status
 from tidelog.groups.rules.streams.heartbeat import StreamsHeartbeat
 from tidelog.groups.store.rows import GroupsFold, changes
 from tidelog.groups.topology import NO_TASKS, InnerTopic, StreamsTask, StreamsTopology, Subtopology, Tasks
@@ -91,6 +92,7 @@ class _World:
         processes = self.rng.choices("pqr", k=5)
         self.clients = [_Client(f"m{number}", process) for number, process in enumerate(processes)]
         self.ages = 0
+        self.waits = self.rng.random() < 0.2
 
     # --- entries ---
 
@@ -119,6 +121,7 @@ class _World:
             process_id=client.process,
             owned=client.runs if client.joined else NO_TASKS,
             refresh=True,
+            waits=self.waits,
         )
         count = self.partitions
         topics = {
@@ -133,6 +136,8 @@ class _World:
             client.joined, client.runs, client.epoch = False, NO_TASKS, 0
             return
         self.decide(decision)
+        if Status.ASSIGNMENT_DELAYED in [status for status, _ in decision.response.statuses]:
+            self.say("delayed", name)
         if loses:
             self.say("lost", name)
             return
@@ -189,9 +194,11 @@ class _World:
             self.partitions = rng.choice([None, 1, 2, 3, 5])
             self.ages += 1
             self.say("topics", str(self.partitions))
-        elif what < 0.08:
+        elif what < 0.07:
             self.say("moved")  # another coordinator reads the group
             self.view = self.fold.view(GROUP)
+        elif what < 0.08:
+            self.waits = rng.random() < 0.2
         elif what < 0.14 and not client.frozen:
             client.frozen = client.joined
             self.say("frozen", client.name)
@@ -254,6 +261,7 @@ class _World:
     def settle(self) -> None:
         """All wake up, the topics are there, and all work is done."""
         self.partitions = self.partitions or 2
+        self.waits = False
         for client in self.clients:
             client.frozen = False
         for _ in range(30):

@@ -12,13 +12,15 @@ from kio.serial import entity_reader, entity_writer
 
 from tidelog.broker.base.calls import Call, Encoded, Peer
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.base.settings import BrokerSettings
+from tidelog.broker.base.settings import BrokerSettings, GroupSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.wire.messages import decode, encode
 from tidelog.server.base.listener_settings import ListenerSettings
 
 LISTENER = "PLAINTEXT"
-SETTINGS = BrokerSettings({LISTENER: ListenerSettings("127.0.0.1", 0)}, id=1)
+SETTINGS = BrokerSettings(
+    {LISTENER: ListenerSettings("127.0.0.1", 0)}, id=1, groups=GroupSettings(streams_initial_rebalance_delay_ms=0)
+)
 
 
 class Requests:

@@ -36,6 +36,7 @@ class Streams:
     view: GroupView = field(default_factory=GroupView)
     topics: dict[str, AssignableTopic | None] = field(default_factory=lambda: dict(THERE))
     standbys: int = 0
+    waits: bool = False
     epochs: dict[str, int] = field(default_factory=dict)
     owned: dict[str, Tasks] = field(default_factory=dict)
     entries: int = 0
@@ -52,7 +53,7 @@ class Streams:
 
     def ask(self, name: str, epoch: int, **said: Any) -> StreamsAnswer:
         """A heartbeat as it is given; the group goes on by what is decided."""
-        request = StreamsHeartbeat(group_id="g", member_id=name, epoch=epoch, **said)
+        request = StreamsHeartbeat(group_id="g", member_id=name, epoch=epoch, **{"waits": self.waits} | said)
         decision = streams_heartbeat(self.view, self.topics, request, now_ms=7, standbys=self.standbys)
         if decision.group is not None:
             self.entries += 1

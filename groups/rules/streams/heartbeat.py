@@ -27,6 +27,7 @@ from tidelog.log.base.errors import (
 # Epochs of requests: a member joins, or leaves.
 JOINS = 0
 LEAVES = -1
+_DELAYED = (Status.ASSIGNMENT_DELAYED, "Assignment delayed due to the configured initial rebalance delay.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class StreamsHeartbeat:
     """What a member says. None: as it said before. Times in ms.
 
     `topology`: of one that joins. `owned`: the tasks that it has. `shuts_down`: all members are to shut down.
-    `refresh`: look whether topics have changed.
+    `refresh`: look whether topics have changed. `waits`: the group has just got its first member, and waits for others.
     """
 
     group_id: str
@@ -52,6 +53,7 @@ class StreamsHeartbeat:
     owned: Tasks | None = None
     shuts_down: bool = False
     refresh: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ def streams_heartbeat(
     """A member joins, stays, goes on towards its tasks, or leaves. `standbys`: copies of each task's state.
 
     1. A newcomer, a topology, topics that changed or another number of copies begin a new epoch of the group.
-    2. An epoch without an assignment gets one: of no tasks, until the topics are as the topology needs them.
+    2. An epoch without an assignment gets one, unless the group waits for more members: of no tasks, until the topics
+       are as the topology needs them.
     3. This member goes one step towards its target. A heartbeat that changes nothing writes nothing.
 
     Raises `InvalidGroupError`, `GroupNotFoundError` (also for a group of another type that has members),
@@ -93,7 +96,10 @@ def streams_heartbeat(
     group, configured = _configured(group, topics, standbys, bump=newcomer, look=request.refresh)
     if request.shuts_down and group.shutdown_by is None:
         group = replace(group, shutdown_by=member.member_id)
-    if group.epoch > group.assignment_epoch:
+    waits = request.waits and group.epoch > group.assignment_epoch
+    if waits:
+        group = _begun(group)
+    elif group.epoch > group.assignment_epoch:
         group = _assigned(group, configured or configure(_topology(group), _known(group, topics)), standbys)
     member = reconcile(group, member, request.owned)
     group = replace(group, members={**group.members, member.member_id: member})
@@ -101,9 +107,8 @@ def streams_heartbeat(
     differs = request.owned is not None and request.owned != member.assigned
     unsure = differs or request.epoch == JOINS or request.epoch != before.epoch or bool(member.revoking)
     told = unsure or member.assigned != before.assigned
-    answer = StreamsAnswer(
-        group, member.epoch, member.assigned if told else None, _statuses(group, member, configured), configured
-    )
+    statuses = (*_statuses(group, member, configured), *([_DELAYED] if waits else ()))
+    answer = StreamsAnswer(group, member.epoch, member.assigned if told else None, statuses, configured)
     return Decision(response=answer, group=None if group == view.group else group)
 
 
@@ -246,6 +251,11 @@ def _configured(
         epoch = group.epoch + 1
         group = replace(group, epoch=epoch, metadata_hash=metadata_hash, ready=configured.is_ready)
     return group, configured
+
+
+def _begun(group: StreamsGroup) -> StreamsGroup:
+    """The group with an epoch that members can be in before its first assignment: 0 is that of those who join."""
+    return group if group.assignment_epoch else replace(group, epoch=group.epoch + 1, assignment_epoch=1)
 
 
 def _assigned(group: StreamsGroup, configured: Configured, standbys: int) -> StreamsGroup:

@@ -13,6 +13,7 @@ SESSION: Final = "consumer.session.timeout.ms"
 HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
 STREAMS_SESSION: Final = "streams.session.timeout.ms"
 STREAMS_HEARTBEAT: Final = "streams.heartbeat.interval.ms"
+STREAMS_DELAY: Final = "streams.initial.rebalance.delay.ms"
 STANDBYS: Final = "streams.num.standby.replicas"
 
 
@@ -23,6 +24,7 @@ def inherited(settings: GroupSettings) -> Mapping[str, Any]:
         HEARTBEAT: settings.consumer_heartbeat_interval_ms,
         STREAMS_SESSION: settings.streams_session_timeout_ms,
         STREAMS_HEARTBEAT: settings.streams_heartbeat_interval_ms,
+        STREAMS_DELAY: settings.streams_initial_rebalance_delay_ms,
         STANDBYS: settings.streams_standby_replicas,
     }
 

@@ -75,6 +75,7 @@ class GroupSettings:
     streams_min_heartbeat_interval_ms: int = held("group.streams.min.heartbeat.interval.ms")
     streams_max_heartbeat_interval_ms: int = held("group.streams.max.heartbeat.interval.ms")
     streams_max_size: int = held("group.streams.max.size")
+    streams_initial_rebalance_delay_ms: int = held("group.streams.initial.rebalance.delay.ms")
     streams_standby_replicas: int = held("group.streams.num.standby.replicas")
     streams_max_standby_replicas: int = held("group.streams.max.standby.replicas")
     assignors: str = held("group.consumer.assignors")

@@ -162,6 +162,8 @@ class CoordinatedGroup:
         self.newcomers: Counter[str] = Counter()
         # When the topics that members of the consumer protocol subscribe to are looked at again.
         self.refresh_s = 0.0
+        # Until when a streams group that had no members waits for more than the first one.
+        self.settles_s = 0.0
         self.making = Making()
         self.endpoints: UserEndpoints | None = None
         # Until when is known which topics the regular expressions of members match.

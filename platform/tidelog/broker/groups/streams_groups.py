@@ -12,7 +12,7 @@ from typing import Any, Final
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.group_answers import no_streams_heartbeat
-from tidelog.broker.base.group_configs import STANDBYS, STREAMS_HEARTBEAT, STREAMS_SESSION
+from tidelog.broker.base.group_configs import STANDBYS, STREAMS_DELAY, STREAMS_HEARTBEAT, STREAMS_SESSION
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup, UserEndpoints
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
@@ -97,6 +97,9 @@ class StreamsGroupHandlers:
         if request.epoch == JOINS and request.member_id not in group.state.members:
             group.check_room(StreamsGroup)
         now_s = self._clock.elapsed_s()
+        if request.epoch == JOINS and not group.state.members:
+            group.settles_s = now_s + group.limits()[STREAMS_DELAY] / 1000
+        request = replace(request, waits=now_s < group.settles_s)
         if now_s >= group.refresh_s and request.epoch >= JOINS:
             group.refresh_s = now_s + REFRESH_S
             request = replace(request, refresh=True)

@@ -127,8 +127,8 @@ def alter(
     """Change a group's configuration, which may be done before its first member joins.
 
     Keys: consumer.session.timeout.ms, consumer.heartbeat.interval.ms, streams.session.timeout.ms,
-    streams.heartbeat.interval.ms, streams.num.standby.replicas. Members of the protocol that a key is named after go
-    by it at their next heartbeats.
+    streams.heartbeat.interval.ms, streams.initial.rebalance.delay.ms, streams.num.standby.replicas. Members of the
+    protocol that a key is named after go by it at their next heartbeats.
     """
     changes = config.by_key()
     if not changes:

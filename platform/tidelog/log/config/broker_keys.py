@@ -137,6 +137,12 @@ DESCRIBED: Final = (
         "group.streams.max.heartbeat.interval.ms", 15_000, _MS, "the longest `streams.heartbeat.interval.ms` of a group"
     ),
     _value("group.streams.max.size", MAX_INT, _COUNT, "the most members of a streams group"),
+    _value(
+        "group.streams.initial.rebalance.delay.ms",
+        3_000,
+        Whole(0, MAX_INT),
+        "how long a streams group without members waits for more of them, once the first one has joined",
+    ),
     _value("group.streams.num.standby.replicas", 0, Whole(0, MAX_INT), "the copies of each state of a streams group"),
     _value("group.streams.max.standby.replicas", 2, Whole(0, MAX_INT), "the most `streams.num.standby.replicas`"),
     FieldKey(

@@ -85,6 +85,22 @@ def running(requests):
     return again(requests, first, active_tasks=[], standby_tasks=[], warmup_tasks=[])
 
 
+def test_a_new_group_waits_for_more_members(tmp_path):
+    clock = FakeClock()
+    with Lake(str(tmp_path / "lake"), clock=clock) as lake, Requests(lake, groups=GroupSettings()) as requests:
+        for topic in ("lines", "app-words", "app-counts"):
+            lake.create_topic(topic, 2)
+        first = beat(requests)
+        assert ([one.status_code for one in first.status], first.active_tasks) == ([5], ())
+        other = beat(requests, member_id="other", process_id="q")
+        clock.sleep(2.9)
+        assert [one.status_code for one in again(requests, first).status] == [5]
+        clock.sleep(0.1)
+        told = again(requests, first), again(requests, other, member_id="other")
+        assert [one.status for one in told] == [(), ()]
+        assert [sum(map(len, tasks(one.active_tasks).values())) for one in told] == [2, 2]
+
+
 def test_inner_topics_are_made_and_tasks_given(lake, requests):
     lake.create_topic("lines", 2)
     first = beat(requests)

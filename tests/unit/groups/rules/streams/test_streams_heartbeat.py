@@ -97,6 +97,33 @@ def test_a_second_member_gets_what_the_first_one_gives_up() -> None:
     assert streams.owned["b"].active == ALL
 
 
+@pytest.mark.parametrize("view", [GroupView(), GroupView(Group("g", generation=6))], ids=["new", "used before"])
+def test_members_that_come_while_a_group_waits_share_its_tasks_from_the_beginning(view: GroupView) -> None:
+    streams = Streams(view=view)
+    first = streams.join("a", waits=True)
+    assert first.epoch > 0
+    assert (first.tasks, [status for status, _ in first.statuses]) == (NO_TASKS, [Status.ASSIGNMENT_DELAYED])
+    streams.join("b", waits=True)
+    assert streams.group.phase is GroupPhase.ASSIGNING
+    entries = streams.entries
+    assert [status for status, _ in streams.beat("a", waits=True).statuses] == [Status.ASSIGNMENT_DELAYED]
+    assert streams.entries == entries, "waiting writes nothing"
+    told = streams.beat("a")
+    assert told.tasks is not None
+    assert (len(told.tasks.active), told.statuses) == (2, ())
+    streams.settle()
+    assert {len(tasks.active) for tasks in streams.owned.values()} == {2}
+    assert streams.owned["a"] == told.tasks
+
+
+def test_a_group_that_has_its_assignment_waits_for_nobody() -> None:
+    streams = Streams()
+    streams.join("a")
+    before = streams.entries
+    assert streams.beat("a", waits=True).statuses == ()
+    assert streams.entries == before
+
+
 def test_copies_are_kept_in_other_processes() -> None:
     streams = Streams(standbys=1)
     for name, process in {"a": "p", "b": "p", "c": "q"}.items():

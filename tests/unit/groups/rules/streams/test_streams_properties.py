@@ -17,6 +17,7 @@ STEPS = st.lists(
         st.tuples(st.sampled_from(["join", "leave", "beat", "lose", "late", "evict"]), st.sampled_from(NAMES)),
         st.tuples(st.just("lines"), COUNTS),
         st.tuples(st.just("standbys"), st.integers(0, 2)),
+        st.tuples(st.just("waits"), st.booleans()),
     ),
     max_size=40,
 )
@@ -42,6 +43,8 @@ def stepped(streams: Streams, what: str, of: object) -> None:
         streams.topics = topics(lines=count, by_word=count, counts_changelog=count)
     elif what == "standbys" and isinstance(of, int):
         streams.standbys = of
+    elif what == "waits":
+        streams.waits = bool(of)
     elif what == "join" and name not in streams.epochs:
         streams.join(name, process="p" if name in "ab" else "q")
     elif what == "evict" and name in streams.epochs:
@@ -75,6 +78,7 @@ def test_no_task_is_run_twice_and_all_comes_to_rest(steps: list[tuple[str, objec
         hold(streams)
         fold.take(changes(before, "g", _decided(streams), 7))
         assert fold.view("g").group == streams.group, "rows say what the group is"
+    streams.waits = False
     for name in sorted(streams.epochs):
         streams.beat(name, refresh=True)
     streams.settle()
