@@ -7,6 +7,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from tidelog.commands import views
 from tidelog.commands.declare import command, family
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, moment, number, print_json, say, size, table
@@ -93,7 +94,8 @@ def delete(call: Session, name: CutName) -> None:
 
 
 def _summary(cut: "Cut") -> str:
-    return f"{len(cut.topics)} topics with {number(cut.records)} offsets, {len(cut.positions)} groups"
+    topics, groups = views.counted(len(cut.topics), "topic"), views.counted(len(cut.positions), "group")
+    return f"{topics} with {views.counted(cut.records, 'offset')}, {groups}"
 
 
 def list_table(shown: "Iterable[Cut]") -> RenderableType:
