@@ -176,9 +176,17 @@ class ConsumerGroup:
         return self.targets.get(member_id, frozenset())
 
     def is_reconciled(self, member: ConsumerMember) -> bool:
-        """Whether a member reads all that it is to read, and nothing else, in the epoch of the assignment."""
-        is_current = member.epoch == self.assignment_epoch and not member.revoking
-        return is_current and member.assigned == self.target(member.member_id)
+        """Whether a member reads all that it is to read, and nothing else.
+
+        One whose share stays goes on in the epoch that it has, whatever becomes of others; one of the classic protocol
+        comes to that of the assignment.
+        """
+        is_current = member.epoch == self.assignment_epoch if member.is_classic else member.epoch > 0
+        return is_current and not member.revoking and member.assigned == self.target(member.member_id)
+
+    def reached(self, member: ConsumerMember) -> int:
+        """The newest epoch of which a member has its share, which is what Kafka shows for its epoch."""
+        return self.assignment_epoch if self.is_reconciled(member) else member.epoch
 
     # --- what it has in common with a group of the classic protocol ---
 

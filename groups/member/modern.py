@@ -32,7 +32,7 @@ from tidelog.groups.member.membership import (
     WATCHED_CALM_LOOK_S,
 )
 from tidelog.groups.member.polling import PollLimit
-from tidelog.groups.model import AnyGroup, Assignment, ConsumerGroup, Decision, GroupPhase, GroupView, TopicPartition
+from tidelog.groups.model import AnyGroup, Assignment, ConsumerGroup, Decision, GroupView, TopicPartition
 from tidelog.groups.rules.members import check_member
 from tidelog.groups.rules.modern.heartbeat import GOES_AWAY, JOINS, LEAVES, Heartbeat, HeartbeatAnswer, heartbeat
 from tidelog.groups.rules.modern.topics import AssignableTopic, MissingTopicsError
@@ -265,7 +265,7 @@ class ModernMembership:
         member = group.members[self._id]
         self._session_ms = member.session_timeout_ms
         self._leads = min(group.members) == self._id
-        self._settled = group.phase is GroupPhase.STABLE
+        self._settled = group.is_reconciled(member)  # what others wait for they look for themselves
         self._take(member.assigned)
         self._watch(group)
 

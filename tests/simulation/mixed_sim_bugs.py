@@ -47,13 +47,16 @@ def watches_over_no_one() -> Iterator[None]:
 @contextmanager
 def forgets_what_is_to_be_revoked() -> Iterator[None]:
     """What a member has to give up is free at once."""
-    real = drafts.reconcile
+    real, real_losing = drafts.reconcile, drafts.losing
 
     def forgetful(group: Any, member: Any, owned: Any, holders: Any) -> Any:
         after = real(group, member, owned, holders)
         return after if after is member else replace(after, revoking=frozenset())
 
-    with patch.object(drafts, "reconcile", forgetful):
+    def losing(member: Any, target: Any) -> Any:
+        return replace(real_losing(member, target), revoking=frozenset())
+
+    with patch.object(drafts, "reconcile", forgetful), patch.object(drafts, "losing", losing):
         yield
 
 

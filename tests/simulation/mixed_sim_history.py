@@ -10,10 +10,11 @@ CLASSIC, CONSUMER = "classic", "consumer"
 
 @dataclass
 class MixedHistory(GroupHistory):
-    """The run's record. `modern`: the members' rows, while the group is of the type consumer."""
+    """The run's record. `modern`: the members' rows, `targets`: theirs, while the group is of the type consumer."""
 
     type: str = CLASSIC
     modern: dict[str, dict[str, Any]] = field(default_factory=dict)
+    targets: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def _entry(self, data: bytes) -> None:
         super()._entry(data)
@@ -27,7 +28,7 @@ class MixedHistory(GroupHistory):
             if before == CONSUMER:
                 self.counts["turned back"] += bool(row["members"])
                 self.group = {"generation": self.group["generation"], "phase": "Stable", "members": []}
-                self.modern = {}
+                self.modern, self.targets = {}, {}
             super()._group(row)
             return
         generation = row["group_epoch"]
@@ -43,6 +44,8 @@ class MixedHistory(GroupHistory):
             elif self.type == CONSUMER:
                 self.modern[row["member_id"]] = row
                 self.note(f"MEMBER {row['member_id']} {row['member_epoch']} {_places(row, 'assigned')}")
+        elif row["kind"] == "target":
+            self.targets[row["member_id"]] = row
         elif row["kind"] == "offset" and not row.get("deleted"):
             if self.type == CONSUMER:
                 epochs = {member["member_epoch"] for member in self.modern.values()}
@@ -87,11 +90,16 @@ class MixedHistory(GroupHistory):
         if self.type == CLASSIC:
             named = {member["member_id"] for member in self.group.get("members", [])}
             return not modern and self.group.get("phase") == "Stable" and named == members
-        settled = all(
-            row["member_epoch"] == self.group["assigned"] and not row.get("revoking") for row in self.modern.values()
-        )
+        settled = all(map(self._is_settled, self.modern.values()))
         newest = self.group["generation"] == self.group["assigned"]
         return modern and self.modern.keys() == members and settled and newest
+
+    def _is_settled(self, member: dict[str, Any]) -> bool:
+        is_classic = bool(member.get("protocols"))
+        if member.get("revoking") or (is_classic and member["member_epoch"] != self.group["assigned"]):
+            return False
+        target = self.targets.get(member["member_id"], {})
+        return set(_places(member, "assigned")) == set(_places(target, "target"))
 
 
 def _places(row: dict[str, Any], column: str) -> list[Place]:

@@ -11,7 +11,7 @@ import mmh3
 
 from tidelog.groups.assignors.server_side import SERVER_ASSIGNORS, Subscriber
 from tidelog.groups.model import AssignedPartition, ConsumerGroup, ConsumerMember
-from tidelog.groups.rules.modern.reconciliation import Holders, Owned, reconcile
+from tidelog.groups.rules.modern.reconciliation import Holders, Owned, losing, reconcile
 from tidelog.groups.rules.modern.topics import AssignableTopic, MissingTopicsError, Topics
 
 
@@ -44,6 +44,8 @@ class Draft:
         self.group = refreshed(self.group, topics, resubscribed=self._resubscribed, look=look)
         if self.group.epoch > self.group.assignment_epoch:
             self.group = assigned(self.group, topics, default_assignor)
+            for name, member in self._members.items():
+                self._members[name] = losing(member, self.group.target(name))
 
     def advance(self, member_id: str, owned: Owned) -> ConsumerMember:
         """A member goes one step towards its target; the member as it is then."""

@@ -263,7 +263,7 @@ def _check_epoch(group: ConsumerGroup, member: ConsumerMember, request: Heartbea
     """Refuse another epoch than the member's; the one before it is taken where an answer may have been lost."""
     if request.epoch == member.epoch:
         return
-    own = {(one.topic_id, one.partition) for one in member.assigned}
+    own = {(one.topic_id, one.partition) for one in member.held}
     if request.epoch == member.previous_epoch and request.owned is not None and request.owned <= own:
         return
     raise FencedMemberEpochError(

@@ -60,6 +60,17 @@ def reconcile(group: ConsumerGroup, member: ConsumerMember, owned: Owned, holder
     return replace(member, epoch=epoch, previous_epoch=member.epoch, assigned=assigned, revoking=frozenset())
 
 
+def losing(member: ConsumerMember, target: Assignment) -> ConsumerMember:
+    """The member when its target is this one from now on: what is another's then it has to give up.
+
+    It hears of it at its next heartbeat, which writes nothing. Its epoch stays until it has given up.
+    """
+    gone = member.assigned - target
+    if not gone or member.is_classic or member.epoch <= 0:
+        return member
+    return replace(member, assigned=member.assigned - gone, revoking=member.revoking | gone)
+
+
 def owns_else(owned: Owned, assigned: Assignment) -> bool:
     """Whether a member says that it owns other partitions than it is assigned."""
     return owned is not None and owned != {(one.topic_id, one.partition) for one in assigned}

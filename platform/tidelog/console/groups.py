@@ -83,16 +83,18 @@ def _partition(lag: PartitionLag) -> dict[str, Any]:
 
 def _member(group: AnyGroup, member: AnyMember, places: Sequence[TopicPartition]) -> dict[str, Any]:
     """A member. `target`: what it is to read in the end, where that is another thing; `epoch`: where it has one."""
-    target = None
-    if isinstance(group, ConsumerGroup) and isinstance(member, ConsumerMember) and not group.is_reconciled(member):
-        target = _by_topic(sorted((one.topic, one.partition) for one in group.target(member.member_id)))
+    target, epoch = None, None if isinstance(member, Member) else member.epoch
+    if isinstance(group, ConsumerGroup) and isinstance(member, ConsumerMember):
+        epoch = group.reached(member)
+        if not group.is_reconciled(member):
+            target = _by_topic(sorted((one.topic, one.partition) for one in group.target(member.member_id)))
     return {
         "id": member.member_id,
         "client_id": member.client_id,
         "host": member.host,
         "instance": member.instance_id,
         "assignments": _by_topic(places),
-        "epoch": None if isinstance(member, Member) else member.epoch,
+        "epoch": epoch,
         "target": target,
     }
 

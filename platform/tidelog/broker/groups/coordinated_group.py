@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tidelog.broker.base.group_configs import GroupConfigs
+from tidelog.broker.base.group_configs import HEARTBEAT, GroupConfigs
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.errors import GroupFullError
 from tidelog.groups.model import AnyGroup, ConsumerGroup, Group, GroupPhase, Member, StreamsGroup
@@ -434,10 +434,12 @@ class CoordinatedGroup:
         if silent:
             self._deadlines |= dict.fromkeys(silent, now_s + AGAIN_S)
             actions.append(Evict({name: members[name].turn for name in silent}))
+        # A member of the consumer protocol hears that it has to give up at its next heartbeat.
+        unheard_s = self.limits()[HEARTBEAT] / 1000 if isinstance(self.state, ConsumerGroup) else 0.0
         late = {
             name: epoch
             for name, (epoch, since_s) in self._revocations.items()
-            if now_s - since_s >= members[name].rebalance_timeout_ms / 1000
+            if now_s - since_s >= members[name].rebalance_timeout_ms / 1000 + unheard_s
         }
         if late:
             self._revocations |= {name: (epoch, now_s) for name, epoch in late.items()}

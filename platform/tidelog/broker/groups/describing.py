@@ -195,7 +195,7 @@ def described_consumer_group(view: GroupView, group_id: str, allowed: int) -> Ma
             "member_id": member.member_id,
             "instance_id": member.instance_id,
             "rack_id": member.rack,
-            "member_epoch": member.epoch,
+            "member_epoch": group.reached(member),
             "client_id": member.client_id,
             "client_host": member.host,
             "subscribed_topic_names": sorted(member.topics),

@@ -62,7 +62,7 @@ def _target(group: AnyGroup, member: AnyMember) -> dict[str, Any]:
         return {}
     target = [{"topic": one.topic, "partition": one.partition} for one in sorted(group.target(member.member_id))]
     protocol = "classic" if member.is_classic else "consumer"
-    return {"protocol": protocol, "epoch": member.epoch, "target_assignment": target}
+    return {"protocol": protocol, "epoch": group.reached(member), "target_assignment": target}
 
 
 def _reader(member: AnyMember | None) -> dict[str, str | None]:
@@ -115,7 +115,7 @@ def _epochs(group: AnyGroup, member: AnyMember) -> list[str]:
         return ["classic", DASH, DASH, DASH]
     target = sorted((one.topic, one.partition) for one in group.target(member.member_id))
     protocol = "classic" if member.is_classic else "consumer"
-    return [protocol, str(member.epoch), str(group.assignment_epoch), _by_topic(target)]
+    return [protocol, str(group.reached(member)), str(group.assignment_epoch), _by_topic(target)]
 
 
 def _task_names(tasks: Tasks) -> dict[str, list[str]]:

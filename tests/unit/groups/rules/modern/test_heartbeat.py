@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.heartbeating import AWAY, JOINS, LEAVES, Heard, topics
+from support.heartbeating import AWAY, JOINS, LEAVES, Client, Heard, topics
 
 from tidelog.groups.model import AssignedPartition, CommittedOffset, ConsumerGroup, Group, GroupPhase, GroupView, Member
 from tidelog.groups.rules.expiry import expire
@@ -106,9 +106,9 @@ def test_who_is_refused(member: str, epoch: int, says: dict[str, Any], error: ty
 
 
 def test_an_epoch_of_long_ago_is_fenced_and_one_that_joins_again_begins_anew() -> None:
-    group = heard()
+    group = heard(t=8)
     group.beat("a", JOINS)
-    for name in "bc":
+    for name in "bcd":  # each of them gets some of its partitions
         epoch = group.beat("a", group.group.members["a"].epoch, owned=()).epoch
         group.beat(name, JOINS)
     epoch = group.beat("a", epoch, owned=()).epoch
@@ -250,6 +250,34 @@ def test_a_group_with_members_is_not_deleted_nor_the_offsets_of_its_topics() -> 
     expired = expire(GroupView(group.group, view.offsets), 10**9, 1000)
     assert expired.group is not None
     assert isinstance(group.group, ConsumerGroup)
+
+
+def test_only_those_whose_share_changes_write_when_one_joins() -> None:
+    """The others go on in the epoch that they have, and hear of nothing."""
+    group = heard(t=100)
+    clients = [Client(f"m{number:02d}", frozenset({"t"})) for number in range(11)]
+
+    def rounds(of: list[Client]) -> None:
+        for client in [*of, *of, *of]:
+            client.hear(group.beat(client.member_id, client.epoch, **client.request()))
+            client.revoke()
+
+    rounds(clients[:10])
+    before, epochs, writes = dict(group.group.members), [client.epoch for client in clients[:10]], group.writes
+    assert group.group.phase == GroupPhase.STABLE
+    rounds([clients[10], *clients[:10]])
+    rounds(clients)
+    assert group.group.phase == GroupPhase.STABLE
+    assert len(clients[10].owned) == 9
+    changed = [client for client in clients[:10] if group.group.members[client.member_id] != before[client.member_id]]
+    assert sum(len(before[client.member_id].assigned) - len(client.owned) for client in changed) == 9
+    assert group.writes - writes <= 1 + 2 * len(changed)
+    stay = [client for client in clients[:10] if client not in changed]
+    assert stay
+    for client in stay:
+        assert client.epoch == epochs[clients.index(client)]
+        assert group.commits(client.member_id, client.epoch)
+        assert group.group.reached(group.group.members[client.member_id]) == group.group.assignment_epoch
 
 
 # --- heartbeats that are decided together --------------------------------------------------------------------

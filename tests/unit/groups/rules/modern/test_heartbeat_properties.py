@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
-from support.heartbeating import RandomGroup
+from support.heartbeating import JOINS, RandomGroup
 
 from tidelog.groups.rules import offsets
 from tidelog.groups.rules.modern import drafts, heartbeat, reconciliation
@@ -62,13 +62,28 @@ def never_looks_at_topics_again() -> Iterator[None]:
 
 @contextmanager
 def forgets_what_is_to_be_revoked() -> Iterator[None]:
-    real = drafts.reconcile
+    real, real_losing = drafts.reconcile, drafts.losing
 
     def forgetful(group, member, owned, holders):
         after = real(group, member, owned, holders)
         return after if after is member else replace(after, revoking=frozenset())
 
-    with patch.object(drafts, "reconcile", forgetful):
+    with (
+        patch.object(drafts, "reconcile", forgetful),
+        patch.object(drafts, "losing", lambda *its: replace(real_losing(*its), revoking=frozenset())),
+    ):
+        yield
+
+
+@contextmanager
+def takes_another_share_in_the_same_epoch() -> Iterator[None]:
+    real = drafts.reconcile
+
+    def still(group, member, owned, holders):
+        after = real(group, member, owned, holders)
+        return replace(after, epoch=member.epoch) if member.epoch > JOINS else after
+
+    with patch.object(drafts, "reconcile", still):
         yield
 
 
@@ -81,6 +96,7 @@ def forgets_what_is_to_be_revoked() -> Iterator[None]:
         takes_commits_of_any_epoch,
         never_looks_at_topics_again,
         forgets_what_is_to_be_revoked,
+        takes_another_share_in_the_same_epoch,
     ],
     ids=lambda planted: planted.__name__,
 )
