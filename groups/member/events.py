@@ -22,6 +22,9 @@ class GroupDoor(Protocol):
     def group(self, group_id: str) -> AnyGroup | None:
         """The group as the log has it now; None where there is none."""
 
+    def written(self, group_id: str) -> GroupView:
+        """All that the log says of a group now."""
+
     def decide(self, group_id: str, rule: Callable[[GroupView], Decision[R]]) -> R:
         """Write what the rule decides about the group at the head of the log, atomically; its errors pass through.
 

@@ -293,7 +293,7 @@ class ModernMembership:
             facts |= self._assignable(self._topics)
         while True:
             try:
-                answer = self._log.decide(self.config.group_id, _rule(request, facts, self._clock.now_ms()))
+                answer = self._answer(_rule(request, facts, self._clock.now_ms()), request)
                 break
             except MissingTopicsError as e:
                 facts |= self._assignable(e.names)
@@ -301,6 +301,14 @@ class ModernMembership:
         if not isinstance(group, ConsumerGroup):
             raise UnknownMemberError(f"Group {self.config.group_id!r} is not of the type consumer any more.")
         return answer, group
+
+    def _answer(self, rule: Callable[[GroupView], Decision[HeartbeatAnswer]], request: Heartbeat) -> HeartbeatAnswer:
+        """A look is enough where nothing changes, as at most heartbeats."""
+        if request.epoch != JOINS:
+            seen = rule(self._log.written(self.config.group_id))
+            if seen.group is None:
+                return seen.response
+        return self._log.decide(self.config.group_id, rule)
 
     def _take(self, assigned: Assignment) -> None:
         """Give up what is not assigned any more; then take what is new."""

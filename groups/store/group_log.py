@@ -53,7 +53,7 @@ class GroupLog:
 
     def group(self, group_id: str) -> AnyGroup | None:
         """The group; None when no member ever joined it, or it was deleted since."""
-        return self._written(group_id).group
+        return self.written(group_id).group
 
     def offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         """The group's committed offsets, by (topic, partition)."""
@@ -103,7 +103,7 @@ class GroupLog:
                 self.decide(group_id, rule)
 
     def _resolved(self, group_id: str) -> tuple[GroupView, Verdicts]:
-        return resolve(lambda: self._written(group_id), self._transactions.verdicts)
+        return resolve(lambda: self.written(group_id), self._transactions.verdicts)
 
     def groups(self) -> list[str]:
         """The ids of all groups that have members, a generation or offsets; sorted."""
@@ -137,8 +137,8 @@ class GroupLog:
             views[group_id] = replace(view, offsets=of_this_life(view.offsets, look))
         return views
 
-    def _written(self, group_id: str) -> GroupView:
-        """What the rows say of a group, whatever became of its topics."""
+    def written(self, group_id: str) -> GroupView:
+        """What the rows say of a group, whatever became of its topics. Raises `InvalidGroupError`."""
         check_group_id(group_id)
         tables = self._tables()
         return self._log(group_id, tables).look(lambda fold: fold.view(group_id)) if tables else GroupView()
@@ -154,7 +154,7 @@ class GroupLog:
 
     def config(self, group_id: str) -> Mapping[str, str]:
         """What a group is configured with, as texts by key. Raises `InvalidGroupError`."""
-        return self._written(group_id).config
+        return self.written(group_id).config
 
     def configured(self) -> list[str]:
         """The ids of all groups that are configured with something, be they there or not; sorted."""
@@ -279,7 +279,7 @@ class GroupLog:
         return expired
 
     def _settled_view(self, group_id: str, *, dry_run: bool) -> GroupView:
-        view = self._written(group_id)
+        view = self.written(group_id)
         if view.pending:
             view, verdicts = self._resolved(group_id)
             if not dry_run:

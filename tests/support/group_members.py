@@ -27,8 +27,11 @@ class FakeGroupLog:
     grown: Callable[[], None] = lambda: None
 
     def group(self, group_id: str) -> Group | None:
+        return self.written(group_id).group
+
+    def written(self, group_id: str) -> GroupView:
         self.before()
-        return self.views.get(group_id, GroupView()).group
+        return self.views.get(group_id, GroupView())
 
     def decide(self, group_id: str, rule: Callable[[GroupView], Decision[Any]]) -> Any:
         self.before()
