@@ -173,7 +173,7 @@ class _World:
             client.sent = (client.epoch, place)
 
     def arrive(self, client: _Client) -> None:
-        """It arrives: nobody else may have got the task meanwhile."""
+        """It arrives: no other member may have got the task meanwhile."""
         if client.sent is None:
             return
         epoch, place = client.sent

@@ -254,7 +254,7 @@ def _configured(
 
 
 def _begun(group: StreamsGroup) -> StreamsGroup:
-    """The group with an epoch that members can be in before its first assignment: 0 is that of those who join."""
+    """The group with an epoch that members can be in before its first assignment: 0 is that of newcomers."""
     return group if group.assignment_epoch else replace(group, epoch=group.epoch + 1, assignment_epoch=1)
 
 

@@ -116,7 +116,7 @@ def test_members_that_come_while_a_group_waits_share_its_tasks_from_the_beginnin
     assert streams.owned["a"] == told.tasks
 
 
-def test_a_group_that_has_its_assignment_waits_for_nobody() -> None:
+def test_a_group_that_has_its_assignment_waits_for_no_member() -> None:
     streams = Streams()
     streams.join("a")
     before = streams.entries
