@@ -49,6 +49,7 @@ class GroupFollowing:
         self._yielded: pa.RecordBatch | None = None
         self._printed: dict[int, int] = {}
         self._told: dict[int, int] = {}
+        self._holes: dict[int, tuple[int, int]] = {}
         self._assigned = False
         self._committed_s = lake.clock.elapsed_s()
         lake.topic(topic).state()  # a topic that is not there is refused, as without a group
@@ -129,12 +130,15 @@ class GroupFollowing:
         if not self._assigned:
             return False
         offsets = self._lake.offsets(self._topic)
-        owned = self._positions(offsets)
+        positions = self._positions(offsets)
+        owned = {number: self._past_holes(number, at, *offsets[number]) for number, at in positions.items()}
         at_end = [number for number, offset in sorted(owned.items()) if offset == offsets[number][1]]
         done = len(at_end) == len(owned)
         fresh = [number for number in at_end if self._told.get(number) != owned[number]]
         for number in fresh:
             self._told[number] = owned[number]
+            if positions[number] < owned[number]:
+                self._printed[number] = owned[number]
             yield Reached(number, owned[number], last=self._to_end and done and number == fresh[-1])
         return done
 
@@ -148,6 +152,16 @@ class GroupFollowing:
             for found in committed
         }
         return {found.partition: found.offset for found in owned} | starts
+
+    def _past_holes(self, number: int, position: int, start: int, end: int) -> int:
+        """The end, where no record is left before it: what a rewind, or compaction, took away may be the newest."""
+        if position >= end or self._holes.get(number) == (position, end):
+            return max(position, end)
+        left = self._lake.topic(self._topic).read(number, max(position, start), end)
+        if any(batch.num_rows for batch in left):
+            return position
+        self._holes[number] = position, end
+        return end
 
     def _on_assign(self, _: Consumer, __: list[TopicPartition]) -> None:
         self._assigned = True

@@ -10,6 +10,7 @@ from support.logs import values
 from tidelog.cli.consume.follow_as_member import starting_position
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.operations.cuts import create_cut
 
 
 @pytest.fixture
@@ -54,6 +55,21 @@ def test_where_a_new_group_starts(address):
     with open_lake(address) as lake:
         GroupLog(lake).commit_offsets("g", {("t", 0): CommittedOffset(2)})
     assert consumed(address, "-e", "-o", "end").stdout == "a2\n"
+
+
+def test_the_newest_records_may_be_gone(address):
+    with open_lake(address) as lake:
+        create_cut(lake, "before")
+        lake.topic("t").append(values("a3", "b1", partition=[0, 1]))
+        GroupLog(lake).commit_offsets("g", {("t", 0): CommittedOffset(3)})
+    done("topic", "rewind", "t", "--to-cut", "before", "--execute", "--lake", address)
+    first = consumed(address, "-e")
+    assert first.stdout == "b0\n"
+    assert "Reached end of topic t [0] at offset 4" in first.stderr
+    assert committed(address) == {0: 4, 1: 2}
+    with open_lake(address) as lake:
+        lake.topic("t").append(values("a4", "b2", partition=[0, 1]))
+    assert sorted(consumed(address, "-e", "-q").stdout.splitlines()) == ["a4", "b2"]
 
 
 @pytest.mark.parametrize(
