@@ -4,7 +4,7 @@ The source's logs are held; a cut says up to which version each table goes; file
 own file says that it is being made, and of what: no program writes to it, and the same call goes on where it was.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -62,8 +62,8 @@ def make_branch(
     """Make `target` a branch of `source`: as it is now, or was at the cut of that name.
 
     `target` was opened with `may_change_follower` and `create=None`. Safe to stop anywhere and to call again. `said`
-    hears of each step. Raises `NotABranchError` where a lake is there, `UnknownCutError`, `OutOfReachError`,
-    `MissingSegmentError`, `LakeFollowsError` for a follower as `take_cut` does, `StorageError`.
+    hears of each step. Raises `NotABranchError` where a lake or another object is there, `UnknownCutError`,
+    `OutOfReachError`, `MissingSegmentError`, `LakeFollowsError` for a follower as `take_cut` does, `StorageError`.
     """
     clock = source.clock
     began_s = clock.elapsed_s()
@@ -139,6 +139,7 @@ def _hold(source: Lake, holder: Holder, tables: Iterable[str]) -> None:
 
 def _begin(source: Lake, target: Lake, name: str) -> Branch:
     """Decide what the branch holds, and create it: from here on it is begun."""
+    _require_empty(target)
     cut: Cut = CutLog(source).get(name) if name else take_cut(source)
     note = source.ids.new()
     plan = Branch(source.uri, cut.name, cut.time_ms, note, {table: one.version for table, one in cut.tables.items()})
@@ -147,6 +148,24 @@ def _begin(source: Lake, target: Lake, name: str) -> Branch:
         return plan
     there = target.branch_facts()  # another process was faster, or this very call was repeated by the store
     return require_branchable(target.uri, source.uri, name, there)
+
+
+def _require_empty(target: Lake) -> None:
+    """Refuse an address below which other objects are: a discard would delete them. Raises `NotABranchError`."""
+    strange = next(_objects(target.storage, ""), None)
+    # Objects of a lake are another process's, which was faster.
+    if strange is not None and not any(info.path == layout.LAKE_FILE for info in target.storage.list_after("")):
+        raise NotABranchError(
+            f"{strange} is at {target.uri}, which is no lake: who discards the branch would delete it, too. Give an"
+            " address where nothing is, such as a new folder."
+        )
+
+
+def _objects(storage: Storage, folder: str) -> Iterator[str]:
+    """What is below a folder, but for what proves the store."""
+    yield from (info.path for info in storage.list_after(folder) if not info.path.startswith(layout.PROOF_PREFIX))
+    for name in storage.list_folders(folder):
+        yield from _objects(storage, f"{folder}/{name}" if folder else name)
 
 
 def _take(source: Lake, target: Lake, tables: Mapping[str, int], *, again: bool) -> tuple[list[TableFiles], FileTaker]:

@@ -291,6 +291,17 @@ def test_a_file_that_is_lost_is_named() -> None:
 # --- what is refused, and discarded ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("path", ["notes.txt", "photos/2026/sea.jpg"])
+def test_a_folder_with_other_files_does_not_become_a_branch(path: str) -> None:
+    pair = a_lake()
+    pair.target.put(path, b"mine")
+    with pytest.raises(NotABranchError, match=rf"{path} is at .* would delete it, too"):
+        pair.make()
+    assert pair.notes() == []
+    pair.target.delete(path)
+    pair.make()
+
+
 def test_a_lake_does_not_become_a_branch() -> None:
     pair = a_lake()
     pair.branch().create_topic("own", 1)
