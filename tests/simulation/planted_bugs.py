@@ -45,6 +45,7 @@ FOUND_BY: Final = {
     "takes_its_own_success_for_somebody_elses": 2,
     "lets_writers_into_a_branch_that_is_being_made": 7,
     "goes_on_with_another_cut": 3,
+    "applies_nothing_for_a_cut": 10,
     "holds_nothing": 251,
     "lets_positions_be_past_the_end": 205,
     "minds_no_torn_transaction": 208,
