@@ -72,6 +72,18 @@ def takes_what_is_live_alone() -> Iterator[None]:
 
 
 @contextmanager
+def begins_with_what_is_not_synced() -> Iterator[None]:
+    """Checkpoints are linked, and left as durable as their writer has made them (Z4)."""
+
+    def take_log(taker: Any, paths: list[str]) -> None:
+        for path in taker._link(paths).unlinked:
+            taker.target.put(path, taker.source.get(path))
+
+    with patch.object(tables.FileTaker, "take_log", take_log):
+        yield
+
+
+@contextmanager
 def takes_what_is_the_sources_own() -> Iterator[None]:
     """Cuts of the source are in the branch, whose logs have other versions (Z5)."""
     real = making.take_cut
@@ -128,6 +140,7 @@ BUGS: dict[str, Planted] = {
         goes_on_with_another_cut,
         takes_tables_at_their_heads,
         takes_what_is_live_alone,
+        begins_with_what_is_not_synced,
         takes_what_is_the_sources_own,
         lets_producers_go_on,
         takes_members_along,

@@ -110,6 +110,7 @@ class _Director(TransactionsDirector):
                     one.calls += 1
                     actors.with_source(judge, one)
                 if one.whole:
+                    one.disk.lose_power()  # what it says survives that
                     problems += _judged(self._world, judge, one)
                 elif left := [info.path for info in one.disk.list_after("")]:
                     problems.append(f"branch {one.number} was given up, and {left} is there")

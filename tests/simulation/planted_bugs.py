@@ -53,6 +53,7 @@ FOUND_BY: Final = {
     "takes_offsets_of_another_topic": 3,
     "gives_a_name_again": 2,
     "takes_what_is_live_alone": 8,
+    "begins_with_what_is_not_synced": 8,
     "acknowledges_without_a_look_at_the_floors": 9,
     "goes_by_its_own_clocks_alone": 44,
     "deletes_before_it_publishes_the_floor": 9,

@@ -108,7 +108,9 @@ class FileTaker:
             raise ObjectNotFoundError(f"{done.missing[0]} is gone from {self.source.uri} meanwhile.")
         for path in done.unlinked:
             self.target.put(path, self.source.get(path))
-        self.target.sync(done.unlinked)
+        # Entries are durable at the source. Of a checkpoint the writer may still be at it, or have died amid it.
+        checkpoints = [path for path in paths if layout.entry_version(path) is None]
+        self.target.sync(dict.fromkeys([*done.unlinked, *checkpoints]))
 
     def _link(self, paths: list[str]) -> Linked:
         if not isinstance(self.target, LinksObjects) or not self.target.links_from(self.source):

@@ -5,7 +5,9 @@ from itertools import count
 
 import pytest
 from support.branched_lakes import HOUR_S, Branched, a_lake, green, trim
-from support.logs import put_checkpoint, read, values
+from support.faults import FaultyStorage
+from support.logs import put_checkpoint, quiet, read, values
+from support.memory_disk import MemoryDisk
 from support.mirrored_lakes import Pair
 from support.purges import missing_files, purge_once
 from support.rewrites import merge
@@ -20,8 +22,10 @@ from tidelog.log.base.errors import (
     LakeNotWholeError,
     MissingSegmentError,
     ProducerFencedError,
+    StorageFullError,
 )
 from tidelog.log.checkpoints.reading import newest_floor
+from tidelog.log.checkpoints.writing import write_checkpoint
 from tidelog.log.config.branch_facts import Branch
 from tidelog.log.lake import Lake
 from tidelog.mirror.branch.plan import NotABranchError, OutOfReachError
@@ -85,6 +89,26 @@ def test_what_time_travel_reaches_is_in_the_branch() -> None:
     pair.make()
     assert newest_floor(pair.target, "t") == 0
     assert missing_files(pair.target) == set()
+
+
+def test_a_checkpoint_whose_writer_died_before_it_synced_it_survives_a_power_loss_in_the_branch() -> None:
+    pair = a_lake()
+
+    def die(method: str, path: str, phase: str) -> None:
+        if method == "sync" and "checkpoint" in path:
+            raise StorageFullError("dead")
+
+    assert isinstance(pair.source, FaultyStorage)
+    pair.source.hook = die
+    with pytest.raises(StorageFullError):
+        write_checkpoint(pair.source, "t", 1, pair.clock.now_ms())
+    pair.source.hook = quiet
+    pair.make()
+    assert newest_floor(pair.target, "t") == 0  # it begins with that checkpoint
+    assert isinstance(pair.target.inner, MemoryDisk)
+    pair.target.inner.lose_power()
+    assert read(pair.branch(), "t") == ["a", "b", "c"]
+    assert green(pair.branch())
 
 
 def test_maintenance_does_not_trim_what_is_being_branched() -> None:
