@@ -21,7 +21,7 @@ from tidelog.broker.groups.heartbeating import REFRESH_S, interval_ms
 from tidelog.broker.groups.joint_heartbeats import JointHeartbeats
 from tidelog.broker.groups.subscriptions import Subscriptions
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.groups.model import Assignment, ConsumerGroup
+from tidelog.groups.model import AnyGroup, Assignment, ConsumerGroup
 from tidelog.groups.rules.modern.heartbeat import GOES_AWAY, JOINS, Heartbeat, HeartbeatAnswer
 from tidelog.groups.rules.modern.topics import MissingTopicsError, Topics
 from tidelog.log.base.errors import TidelogError, UnsupportedAssignorError
@@ -56,13 +56,12 @@ class ConsumerGroupHandlers:
             answer = await self._decided(call, group, request)
         except TidelogError as e:
             return no_heartbeat(code_of(e), str(e))
-        assigned = answer.assigned
+        assigned, members = answer.assigned, len(answer.group.members)
+        longest_ms, waits = group.limits()[HEARTBEAT], _waits(answer.group, request.member_id)
         return {
             "member_id": request.member_id,
             "member_epoch": answer.epoch,
-            "heartbeat_interval": interval_ms(
-                len(answer.group.members), self._coordinator.entry_s, group.limits()[HEARTBEAT]
-            ),
+            "heartbeat_interval": interval_ms(members, self._coordinator.entry_s, longest_ms, waits=waits),
             "assignment": None if assigned is None else {"topic_partitions": topic_partitions(assigned)},
         }
 
@@ -159,6 +158,12 @@ def _problem(request: Heartbeat) -> str | None:
     if not request.topics and not request.regex:
         return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
     return None
+
+
+def _waits(group: AnyGroup, member_id: str) -> bool:
+    """Whether a member does not have all yet that it is to have."""
+    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+    return isinstance(group, ConsumerGroup) and member is not None and not group.is_reconciled(member)
 
 
 def topic_partitions(partitions: Assignment) -> list[dict[str, Any]]:

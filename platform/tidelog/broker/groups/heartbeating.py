@@ -15,10 +15,12 @@ R = TypeVar("R")
 
 # Between looks at the topics that a group subscribes to, and at those that a member's expression matches.
 REFRESH_S: Final = 1.0
-# The shortest interval between heartbeats, and what a member more, and an entry's time, add to it.
+# The shortest interval between heartbeats, what a member more adds to it, and how many entries' times it lasts: clients
+# give a heartbeat no longer than its interval for an answer, which may need an entry.
 _SHORTEST_MS: Final = 500
 _MEMBER_MS: Final = 2
 _ENTRIES: Final = 10
+_ENTRIES_OF_WAITING: Final = 5
 
 
 async def decided(
@@ -50,6 +52,10 @@ def _unchanged(group: CoordinatedGroup, rule: Callable[[GroupView], Decision[tup
     return decision.response[0] if decision.group is None else None
 
 
-def interval_ms(members: int, entry_s: float, longest_ms: int) -> int:
-    """How long a member waits with its next heartbeat: the less a heartbeat costs, the shorter a rebalance is."""
-    return min(max(_SHORTEST_MS, _MEMBER_MS * members, round(_ENTRIES * entry_s * 1000)), longest_ms)
+def interval_ms(members: int, entry_s: float, longest_ms: int, *, waits: bool = False) -> int:
+    """How long a member waits with its next heartbeat: the less a heartbeat costs, the shorter a rebalance is.
+
+    `waits`: for what others have to give up first.
+    """
+    entries = _ENTRIES_OF_WAITING if waits else _ENTRIES
+    return min(max(_SHORTEST_MS, _MEMBER_MS * members, round(entries * entry_s * 1000)), longest_ms)

@@ -15,7 +15,7 @@ from tidelog.broker.base.group_configs import GroupConfigs
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.consumer_groups import ConsumerGroupHandlers
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
-from tidelog.broker.groups.heartbeating import REFRESH_S, decided
+from tidelog.broker.groups.heartbeating import REFRESH_S, decided, interval_ms
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.consumer_protocol import Subscription, encode_subscription
 from tidelog.groups.model import AnyGroup, ConsumerGroup, Decision, GroupView
@@ -192,3 +192,21 @@ def test_a_group_has_no_more_members_than_its_most_when_many_join_together(tmp_p
         codes = [answer.error_code for answer in together(requests, 10)]
         assert codes.count(ErrorCode.none) == 3
         assert codes.count(ErrorCode.group_max_size_reached) == 7
+
+
+@pytest.mark.parametrize(
+    ("members", "entry_s", "waits", "interval"),
+    [
+        (1, 0.001, False, 500),
+        (1, 0.001, True, 500),
+        (1_000, 0.001, False, 2_000),  # heartbeats cost the broker time, too
+        (1_000, 0.001, True, 2_000),
+        (100, 0.25, False, 2_500),
+        (100, 0.25, True, 1_250),  # it gets what others gave up soon after that
+        (100, 2.0, False, 5_000),  # as long as the group's configuration allows
+    ],
+)
+def test_the_interval_between_heartbeats_follows_what_they_cost(
+    members: int, entry_s: float, waits: bool, interval: int
+) -> None:
+    assert interval_ms(members, entry_s, 5_000, waits=waits) == interval
