@@ -156,7 +156,7 @@ def _require_empty(target: Lake) -> None:
     # Objects of a lake are another process's, which was faster.
     if strange is not None and not any(info.path == layout.LAKE_FILE for info in target.storage.list_after("")):
         raise NotABranchError(
-            f"{strange} is at {target.uri}, which is no lake: who discards the branch would delete it, too. Give an"
+            f"{strange} is at {target.uri}, which is no lake: a discard of the branch would delete it, too. Give an"
             " address where nothing is, such as a new folder."
         )
 
