@@ -13,7 +13,6 @@ SMALL_MODULE_LINES = 60
 SMALL_MODULES: Mapping[str, str] = {
     "groups/member/leader.py": "what a classic group's leader does, apart from what any member does",
     "platform/tidelog/console/cuts.py": "a page's answers, as the other modules there",
-    "groups/rules/modern/reconciliation.py": "one step of a member, apart from what a heartbeat says",
     "groups/rules/streams/reconciliation.py": "one step of a member, apart from what a heartbeat says",
     "platform/tidelog/broker/groups/finding.py": "an API about the cluster, beside those about groups",
     "platform/tidelog/broker/produce/entry_spans.py": "what traces say of an entry, apart from how it is made",

@@ -15,8 +15,8 @@ from tidelog.groups.rules.modern.reconciliation import Holders, Owned, losing, r
 from tidelog.groups.rules.modern.topics import AssignableTopic, MissingTopicsError, Topics
 
 
-class Draft:
-    """A group that is changed: members say what they have to say, all are assigned anew, each goes a step on."""
+class GroupDraft:
+    """A group that is changed: members say what they have to say, all get another assignment, each goes a step on."""
 
     def __init__(self, group: ConsumerGroup) -> None:
         self._members = dict(group.members)

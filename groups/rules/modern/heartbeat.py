@@ -23,7 +23,7 @@ from tidelog.groups.model import (
 from tidelog.groups.rules.departures import without
 from tidelog.groups.rules.members import check_group_id, check_member, group_of_other_type
 from tidelog.groups.rules.migration import Migration
-from tidelog.groups.rules.modern.drafts import Draft
+from tidelog.groups.rules.modern.drafts import GroupDraft
 from tidelog.groups.rules.modern.reconciliation import Owned, owns_else
 from tidelog.groups.rules.modern.topics import Topics
 from tidelog.groups.rules.modern.turning import turned
@@ -164,18 +164,18 @@ def _together(
     group: AnyGroup | None, topics: Topics, run: Sequence[Heartbeat], default_assignor: str, migration: Migration
 ) -> tuple[AnyGroup | None, list[HeartbeatAnswer | TidelogError]]:
     """The group after heartbeats of different members, of which none leaves, and what each of them hears."""
-    draft: Draft | None = None
+    draft: GroupDraft | None = None
     came: list[tuple[Heartbeat, ConsumerMember]] = []
     refused: dict[int, TidelogError] = {}
     for place, request in enumerate(run):
         try:
             check_group_id(request.group_id)
-            known = _group(group, request, topics, migration) if draft is None else draft.group
-            before = member_of(known, request)
+            joined = _group(group, request, topics, migration) if draft is None else draft.group
+            before = member_of(joined, request)
         except TidelogError as e:
             refused[place] = e
             continue
-        draft = draft or Draft(known)
+        draft = draft or GroupDraft(joined)
         draft.takes(before, told(before, request))
         came.append((request, before))
     if draft is None:

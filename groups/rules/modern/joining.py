@@ -9,7 +9,7 @@ from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, Subscription, decode
 from tidelog.groups.model import ConsumerGroup, Decision, Group, GroupView, Member
 from tidelog.groups.rules.members import check_member
 from tidelog.groups.rules.migration import Migration, seen_by, turned_back
-from tidelog.groups.rules.modern.drafts import Draft
+from tidelog.groups.rules.modern.drafts import GroupDraft
 from tidelog.groups.rules.modern.heartbeat import JOINS, Heartbeat, member_of, told
 from tidelog.groups.rules.modern.topics import Topics
 from tidelog.groups.rules.rounds import common_protocols
@@ -68,7 +68,7 @@ def join_among_modern(
         protocols=member.protocols,
     )
     before = member_of(group, request)
-    draft = Draft(group)
+    draft = GroupDraft(group)
     draft.takes(before, told(before, request))
     draft.assign(topics, default_assignor, look=request.refresh)
     after = draft.advance(member.member_id, request.owned)

@@ -36,7 +36,7 @@ class Changes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _WaitingHeartbeat:
     request: Heartbeat
     topics: Topics
     answer: "asyncio.Future[HeartbeatAnswer]"
@@ -49,7 +49,7 @@ class JointHeartbeats:
         self._coordinator = coordinator
         self._settings = settings
         self._clock = clock
-        self._waiting: dict[str, list[_Waiting]] = {}
+        self._waiting: dict[str, list[_WaitingHeartbeat]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def decided(self, group: CoordinatedGroup, request: Heartbeat, topics: Topics) -> HeartbeatAnswer:
@@ -83,7 +83,7 @@ class JointHeartbeats:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         answer: asyncio.Future[HeartbeatAnswer] = loop.create_future()
-        waiting.append(_Waiting(request, topics, answer))
+        waiting.append(_WaitingHeartbeat(request, topics, answer))
         if request.epoch != JOINS:
             return await answer
         group.newcomers[request.member_id] += 1
@@ -94,7 +94,7 @@ class JointHeartbeats:
             if not group.newcomers[request.member_id]:
                 del group.newcomers[request.member_id]
 
-    async def _decide(self, group: CoordinatedGroup, waiting: list[_Waiting]) -> None:
+    async def _decide(self, group: CoordinatedGroup, waiting: list[_WaitingHeartbeat]) -> None:
         """Decide all that wait when the entry before has been written, and answer them."""
 
         def taken() -> None:
@@ -111,13 +111,13 @@ class JointHeartbeats:
         except Exception as e:  # each of them hears of it
             answers = [e] * len(waiting)
         taken()  # where it was never to be decided
-        for one, answer in zip(waiting, answers, strict=True):
-            if one.answer.done():  # its client is gone
+        for asker, answer in zip(waiting, answers, strict=True):
+            if asker.answer.done():  # its client is gone
                 continue
             if isinstance(answer, Exception):
-                one.answer.set_exception(answer)
+                asker.answer.set_exception(answer)
             else:
-                one.answer.set_result(answer)
+                asker.answer.set_result(answer)
 
     def _rule(
         self, group: CoordinatedGroup, requests: list[Heartbeat], topics: Topics
