@@ -33,7 +33,8 @@ from tidelog.log.rows import flat_combining
 from tidelog.log.upkeep import background
 from tidelog.transactions import staged_topics, timeouts
 
-SETTLE_S = 240.0
+# A copier that aborts every third of its transactions, and pauses amid others, takes minutes for some hundred records.
+SETTLE_S = 1200.0
 THREADED = (flat_combining, commit_loop, background, staged_topics, timeouts)
 
 
