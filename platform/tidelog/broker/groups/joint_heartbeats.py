@@ -11,8 +11,9 @@ from typing import Final, Protocol
 from tidelog.broker.base.group_configs import SESSION
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
-from tidelog.groups.model import AnyGroup, Decision, GroupView
+from tidelog.groups.model import AnyGroup, ConsumerMember, Decision, GroupView
 from tidelog.groups.rules.modern.heartbeat import JOINS, Heartbeat, HeartbeatAnswer, heartbeats
+from tidelog.groups.rules.modern.reconciliation import owns_else
 from tidelog.groups.rules.modern.topics import Topics
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
@@ -63,6 +64,7 @@ class JointHeartbeats:
             answer = await self._over_the_log(group, request, topics)
         if request.epoch >= JOINS:
             group.heard(request.member_id, self._clock.elapsed_s())
+            answer = _repeated(group, request, answer)
         return answer
 
     def _unchanged(self, group: CoordinatedGroup, request: Heartbeat, topics: Topics) -> HeartbeatAnswer | None:
@@ -137,3 +139,15 @@ class JointHeartbeats:
             return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
 
         return rule
+
+
+def _repeated(group: CoordinatedGroup, request: Heartbeat, answer: HeartbeatAnswer) -> HeartbeatAnswer:
+    """The answer with the assignment while the member has not said that it owns it: one may have been lost."""
+    if request.owned is not None:
+        group.said[request.member_id] = request.owned
+        return answer
+    member = answer.group.members.get(request.member_id)
+    if answer.assigned is not None or not isinstance(member, ConsumerMember):
+        return answer
+    said = group.said.get(request.member_id)
+    return replace(answer, assigned=member.assigned) if owns_else(said, member.assigned) else answer

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -210,3 +211,18 @@ def test_the_interval_between_heartbeats_follows_what_they_cost(
     members: int, entry_s: float, waits: bool, interval: int
 ) -> None:
     assert interval_ms(members, entry_s, 5_000, waits=waits) == interval
+
+
+def test_an_assignment_is_repeated_until_the_member_says_that_it_owns_it(tmp_path) -> None:
+    """An answer may have been lost, and clients may repeat a request as it was."""
+    with Lake(str(tmp_path / "lake")) as lake, Requests(lake) as requests:
+        topic_id = lake.create_topic("t", 2).id
+        joined = requests.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, JOIN)
+        stays = {"group_id": "g", "member_id": "a", "member_epoch": joined.member_epoch, "rebalance_timeout": -1}
+        owns = stays | {"topic_partitions": [{"topic_id": UUID(topic_id), "partitions": [0, 1]}]}
+        told = [
+            requests.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, body | {"subscribed_topic_names": None}).assignment
+            for body in (stays | {"topic_partitions": None}, owns, stays | {"topic_partitions": None})
+        ]
+        assert told[0] == joined.assignment
+        assert told[1:] == [None, None]
