@@ -60,10 +60,10 @@ def fill(partitions: Iterable[Wanted], max_bytes: int, taken: int = 0) -> int:
     return total
 
 
-def _shortened(found: Found, offset: int, most_bytes: int) -> Found:
+def _shortened(first: Found, offset: int, most_bytes: int) -> Found:
     """A batch that is too large by itself, with as many of its records as there is room for, one at least."""
-    short = shortened(found.batches[0], offset, most_bytes)
-    return found if short is None else Found((short[1],), len(short[1]), short[0] + 1)
+    short = shortened(first.batches[0], offset, most_bytes)
+    return first if short is None else Found((short[1],), len(short[1]), short[0] + 1)
 
 
 def _base_offset(batch: bytes | memoryview) -> int:
