@@ -9,11 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 from support.logs import values
 
+import pyspark_tidelog
 import tidelog
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 
-OWN_FRAME = re.compile(r'File "[^"]*/(?:tidelog|pyspark_tidelog)/[^"]*"')
+# A clone's folder may have the name of the package, and then all that is installed in it is below that.
+OWN_FOLDERS = "|".join(re.escape(str(Path(package.__file__).parent)) for package in (tidelog, pyspark_tidelog))
+OWN_FRAME = re.compile(f'File "(?:{OWN_FOLDERS})/[^"]*"')
 Act = Callable[[SparkSession, Lake, Path], object]
 
 
