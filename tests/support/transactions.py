@@ -55,7 +55,7 @@ class Process:
         return {place: one.offset for place, one in self.groups.offsets(GROUP).items()}
 
     def pending(self) -> int:
-        return len(self.groups._written(GROUP).pending)
+        return len(self.groups.written(GROUP).pending)
 
 
 class SharedLake:
