@@ -165,25 +165,30 @@ def _together(
 ) -> tuple[AnyGroup | None, list[HeartbeatAnswer | TidelogError]]:
     """The group after heartbeats of different members, of which none leaves, and what each of them hears."""
     draft: GroupDraft | None = None
-    came: list[tuple[Heartbeat, ConsumerMember]] = []
-    refused: dict[int, TidelogError] = {}
+    came: dict[str, tuple[int, Heartbeat, ConsumerMember]] = {}
+    answers: dict[int, HeartbeatAnswer | TidelogError] = {}
     for place, request in enumerate(run):
         try:
             check_group_id(request.group_id)
             joined = _group(group, request, topics, migration) if draft is None else draft.group
             before = member_of(joined, request)
         except TidelogError as e:
-            refused[place] = e
+            answers[place] = e
             continue
         draft = draft or GroupDraft(joined)
-        draft.takes(before, told(before, request))
-        came.append((request, before))
+        member = told(before, request)
+        draft.takes(before, member)
+        if before.member_id != request.member_id and before.member_id in came:
+            # Another takes its place in the same decision: then it is no member any more.
+            at, late, _ = came.pop(before.member_id)
+            answers[at] = _fenced_instance(draft.group, late, member)
+        came[request.member_id] = place, request, before
     if draft is None:
-        return group, list(refused.values())
-    draft.assign(topics, default_assignor, look=any(request.refresh for request, _ in came))
-    advanced = [(request, before, draft.advance(request.member_id, request.owned)) for request, before in came]
-    answers = iter([_answer(draft.group, *one) for one in advanced])
-    return draft.group, [refused[place] if place in refused else next(answers) for place in range(len(run))]
+        return group, [answers[place] for place in range(len(run))]
+    draft.assign(topics, default_assignor, look=any(request.refresh for _, request, _ in came.values()))
+    advanced = [(*one, draft.advance(name, one[1].owned)) for name, one in came.items()]
+    answers |= {place: _answer(draft.group, request, before, member) for place, request, before, member in advanced}
+    return draft.group, [answers[place] for place in range(len(run))]
 
 
 def _answer(

@@ -324,6 +324,20 @@ def test_of_heartbeats_that_are_decided_together_each_has_its_own_answer() -> No
     assert list(of.group.members) == ["b"]
 
 
+def test_one_whose_place_is_taken_in_the_same_decision_is_fenced_alone() -> None:
+    """A heartbeat of before it went away comes late, without the id that is another's by the end of the decision."""
+    of = heard(t=4)
+    epoch = of.beat("a", JOINS, instance_id="i").epoch
+    of.beat("a", AWAY, instance_id="i")
+    late, successor, other = of.beat_together(
+        [("a", epoch, {"owned": owned(0, 1, 2, 3)}), ("b", JOINS, {"instance_id": "i"}), ("c", JOINS, {})]
+    )
+    assert isinstance(late, FencedInstanceError)
+    assert isinstance(successor, HeartbeatAnswer)
+    assert isinstance(other, HeartbeatAnswer)
+    assert of.group.members.keys() == {"b", "c"}
+
+
 def test_what_is_refused_turns_no_group_over() -> None:
     of = Heard(topics(t=1), GroupView(join(GroupView(), "g", classic(), rejoins=False, now_ms=1).group))
     (answer,) = of.beat_together([("m", 3, {})])
