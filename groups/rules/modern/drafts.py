@@ -27,9 +27,8 @@ class GroupDraft:
 
     def takes(self, before: ConsumerMember, member: ConsumerMember) -> None:
         """What a member says of itself, `before` and now."""
-        if (
-            before.member_id != member.member_id
-        ):  # a static member that came back follows in the place of its former self
+        if before.member_id != member.member_id:
+            # A static member that came back follows in the place of its former self.
             self._members.pop(before.member_id, None)
             if before.member_id in self._targets:
                 self._targets[member.member_id] = self._targets.pop(before.member_id)

@@ -162,8 +162,10 @@ def _problem(request: Heartbeat) -> str | None:
 
 def _waits(group: AnyGroup, member_id: str) -> bool:
     """Whether a member does not have all yet that it is to have."""
-    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-    return isinstance(group, ConsumerGroup) and member is not None and not group.is_reconciled(member)
+    if not isinstance(group, ConsumerGroup):
+        return False
+    member = group.members.get(member_id)
+    return member is not None and not group.is_reconciled(member)
 
 
 def topic_partitions(partitions: Assignment) -> list[dict[str, Any]]:

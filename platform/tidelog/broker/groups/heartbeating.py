@@ -35,7 +35,7 @@ async def decided(
     A member that joins changes the group nearly always: that is decided over the log at once, as the assignment for
     all members would be computed twice.
     """
-    answer = None if request.epoch == JOINS else _unchanged(group, rule)
+    answer = None if request.epoch == JOINS else unchanged(group, rule)
     if answer is None:
         answer = await coordinator.change(group, rule)
     if request.epoch >= JOINS:
@@ -43,7 +43,7 @@ async def decided(
     return answer
 
 
-def _unchanged(group: CoordinatedGroup, rule: Callable[[GroupView], Decision[tuple[R, AnyGroup | None]]]) -> R | None:
+def unchanged(group: CoordinatedGroup, rule: Callable[[GroupView], Decision[tuple[R, AnyGroup | None]]]) -> R | None:
     """The answer by the group as it was last seen; None where that changes something, or refuses."""
     try:
         decision = rule(GroupView(group.state, config=group.config))

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from tidelog.broker.base.group_configs import SESSION
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
+from tidelog.broker.groups.heartbeating import unchanged
 from tidelog.groups.model import AnyGroup, ConsumerMember, Decision, GroupView
 from tidelog.groups.rules.modern.heartbeat import JOINS, Heartbeat, HeartbeatAnswer, heartbeats
 from tidelog.groups.rules.modern.reconciliation import owns_else
@@ -69,12 +70,8 @@ class JointHeartbeats:
 
     def _unchanged(self, group: CoordinatedGroup, request: Heartbeat, topics: Topics) -> HeartbeatAnswer | None:
         """The answer by the group as it was last seen; None where that changes something, or refuses."""
-        try:
-            decision = self._rule(group, [request], topics)(GroupView(group.state, config=group.config))
-        except TidelogError:
-            return None
-        (answer,), _ = decision.response
-        return answer if decision.group is None and isinstance(answer, HeartbeatAnswer) else None
+        answers = unchanged(group, self._rule(group, [request], topics))
+        return answers[0] if answers and isinstance(answers[0], HeartbeatAnswer) else None
 
     async def _over_the_log(self, group: CoordinatedGroup, request: Heartbeat, topics: Topics) -> HeartbeatAnswer:
         loop = asyncio.get_running_loop()
