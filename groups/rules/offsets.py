@@ -45,7 +45,8 @@ def decide_commit(
     RebalanceInProgressError while the leader works out the next assignment: by then the committer has given up what
     it owned. Source: `GroupCoordinator.validateOffsetCommit`, `doCommitOffsets`.
     """
-    if _require_committer(view, committer, offsets).phase is GroupPhase.COMPLETING:
+    group = _require_committer(view, committer, offsets)
+    if isinstance(group, Group) and group.phase is GroupPhase.COMPLETING:
         raise RebalanceInProgressError(
             f"Group {committer.group_id!r} is rebalancing, so that it takes no offsets: members commit what they "
             "owned before they join again. Records after the last commit come again."

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from tidelog.broker.groups.acknowledgements import Acknowledgements
 from tidelog.groups.model import AssignedPartition, ConsumerGroup, GroupView
 from tidelog.groups.rules.members import evict_silent
 from tidelog.groups.rules.migration import Migration
@@ -79,27 +80,42 @@ class Heard:
 
 @dataclass
 class Client:
-    """A consumer by KIP-848: what it owns, in which epoch, and what it was given last."""
+    """A consumer by KIP-848: what it owns, in which epoch, and what it was given last.
+
+    `reticent`: it says what it owns only once it has done as it was bidden, and repeats a request word for word that it
+    had no answer to, as librdkafka does; another one then says all.
+    """
 
     member_id: str
     subscription: frozenset[str]
     instance_id: str | None = None
+    reticent: bool = False
     epoch: int = JOINS
     owned: frozenset[AssignedPartition] = frozenset()
     told: frozenset[AssignedPartition] | None = None
     unsure: bool = True  # whether its next heartbeat says all
+    said: frozenset[AssignedPartition] = frozenset()
+    subscribed: frozenset[str] = frozenset()
+    again: tuple[int, dict[str, Any]] | None = None  # what it repeats
 
-    def request(self) -> dict[str, Any]:
-        says: dict[str, Any] = {"instance_id": self.instance_id, "owned": self._said()}
-        if self.epoch == JOINS or self.unsure:
+    def request(self) -> tuple[int, dict[str, Any]]:
+        """Its epoch, and what it says."""
+        if self.again is not None:
+            return self.again
+        says: dict[str, Any] = {"instance_id": self.instance_id}
+        full = self.epoch == JOINS or self.unsure or self.subscription != self.subscribed
+        if full:
             says |= {"topics": self.subscription, "rebalance_timeout_ms": 1000}
-        return says
-
-    def _said(self) -> list[tuple[str, int]]:
-        return [(one.topic_id, one.partition) for one in self.owned]
+            self.subscribed = self.subscription
+        if full or not self.reticent or (self.owned == self.told and self.owned != self.said):
+            says["owned"] = [(one.topic_id, one.partition) for one in self.owned]
+            self.said = self.owned
+        if self.reticent:
+            self.again = self.epoch, says
+        return self.epoch, says
 
     def hear(self, answer: HeartbeatAnswer) -> None:
-        self.epoch, self.unsure = answer.epoch, False
+        self.epoch, self.unsure, self.again = answer.epoch, False, None
         if answer.assigned is not None:
             self.told = answer.assigned
 
@@ -112,6 +128,7 @@ class Client:
 
     def lose(self) -> None:
         self.epoch, self.owned, self.told, self.unsure = JOINS, frozenset(), None, True
+        self.said, self.again = frozenset(), None
 
 
 class RandomGroup:
@@ -129,6 +146,7 @@ class RandomGroup:
         self.static = static
         self.joint = joint
         self._number = 0
+        self.acknowledgements = Acknowledgements()
 
     def run(self, steps: int = 60) -> None:
         for _ in range(steps):
@@ -155,14 +173,18 @@ class RandomGroup:
             self.wake()
         elif draw < 0.52 and self.joint:
             self.beat_together()
+        elif draw < 0.53 and self.joint:
+            self.fail_over()
         else:
-            self.beat(self.random.choice(list(self.clients.values())), loses=draw > 0.92)
+            client = self.random.choice(list(self.clients.values()))
+            self.beat(client, loses=draw > (0.8 if getattr(client, "reticent", False) else 0.92))
 
     def begin(self) -> None:
         self._number += 1
         name = f"m{self._number}"
         instance = f"i{self._number % 3}" if self.static and self.random.random() < 0.5 else None
-        self.clients[name] = Client(name, self.subscription(), instance)
+        reticent = self.joint and self.random.random() < 0.5
+        self.clients[name] = Client(name, self.subscription(), instance, reticent)
 
     def subscription(self) -> frozenset[str]:
         names = ["t", "u", "v"]
@@ -170,7 +192,7 @@ class RandomGroup:
 
     def resubscribe(self) -> None:
         client = self.random.choice(list(self.clients.values()))
-        client.subscription, client.unsure = self.subscription(), True
+        client.subscription = self.subscription()
 
     def leave(self) -> None:
         client = self.clients.pop(self.random.choice(list(self.clients)))
@@ -207,26 +229,35 @@ class RandomGroup:
         modern = sorted(name for name, client in self.clients.items() if isinstance(client, Client))
         clients = self.random.sample(modern, self.random.randint(0, len(modern)))
         said = [(name, *self.says(self.clients[name])) for name in clients]
+        hears: list[str | None] = list(clients)
         late = [self.late.pop() for _ in range(min(len(self.late), self.random.randint(0, 2)))]
         places = sorted(self.random.sample(range(len(said) + 1), 1) * len(late))
         for place, one in zip(places, late, strict=True):
             said.insert(place, one)
-        answers = iter(self.heard.beat_together(said))
-        heard = {(name, epoch): answer for (name, epoch, _), answer in zip(said, answers, strict=True)}
-        for name in clients:
-            client = self.clients[name]
-            answer = heard[name, client.epoch]
-            if isinstance(answer, TidelogError):
-                client.lose()
+            hears.insert(place, None)
+        said = [(name, epoch, self.news(name, epoch, says)) for name, epoch, says in said]
+        for name, one, answer in zip(hears, said, self.heard.beat_together(said), strict=True):
+            heard = answer if isinstance(answer, TidelogError) else self.answered(request_of(*one), answer)
+            if name is None:
+                continue
+            if isinstance(heard, TidelogError):
+                self.clients[name].lose()
             else:
-                client.hear(answer)
+                self.clients[name].hear(heard)
+
+    def fail_over(self) -> None:
+        """Another coordinator goes on, which knows what the log says; clients say all to it."""
+        self.acknowledgements = Acknowledgements()
+        for client in self.clients.values():
+            if isinstance(client, Client):
+                client.unsure, client.again = True, None
 
     def says(self, client: Client) -> tuple[int, dict[str, Any]]:
         """A client's epoch, and what it says in its next heartbeat: a copy may arrive later than that."""
         if self.random.random() < 0.7:
             client.revoke()
-        epoch, says = client.epoch, client.request()
-        if self.random.random() < 0.2:
+        epoch, says = client.request()
+        if self.random.random() < 0.2 and not client.reticent:
             self.late.append((client.member_id, epoch, says))
         return epoch, {**says, "refresh": True}
 
@@ -234,31 +265,44 @@ class RandomGroup:
         epoch, says = self.says(client)
         answer = self.send(client.member_id, epoch, says)
         if loses:
-            client.unsure = True
+            client.unsure = not client.reticent
         elif answer is None:
             client.lose()
         else:
             client.hear(answer)
 
     def send(self, member_id: str, epoch: int, says: dict[str, Any]) -> HeartbeatAnswer | None:
+        says = self.news(member_id, epoch, says)
         try:
-            return self.heard.beat(member_id, epoch, **says)
+            answer = self.heard.beat(member_id, epoch, **says)
         except TidelogError:
             return None
+        return self.answered(request_of(member_id, epoch, says), answer)
+
+    def news(self, member_id: str, epoch: int, says: dict[str, Any]) -> dict[str, Any]:
+        """What a coordinator takes a member's heartbeat to say."""
+        request = self.acknowledgements.news(request_of(member_id, epoch, says))
+        return says if request.owned is not None else {**says, "owned": None}
+
+    def answered(self, request: Heartbeat, answer: HeartbeatAnswer) -> HeartbeatAnswer:
+        """The answer as a coordinator gives it."""
+        self.acknowledgements.keep(answer.group.members)
+        return self.acknowledgements.answered(request, answer) if request.epoch >= JOINS else answer
 
     def check(self) -> None:
         """Of clients that could commit, no two own one partition."""
-        owners: dict[AssignedPartition, str] = {}
-        for client in [*self.clients.values(), *self.frozen]:
-            if not self.heard.commits(client.member_id, client.epoch):
-                continue
-            for one in client.owned:
-                other = owners.setdefault(one, client.member_id)
-                assert other == client.member_id, (one, other, client.member_id)
+        check_owners(self.heard, [(one, one.owned) for one in [*self.clients.values(), *self.frozen]])
+
+    def end_trouble(self) -> None:
+        """What was under way for long is gone. Its connections are, too, so that its clients say all once more."""
+        self.late.clear()
+        for client in self.clients.values():
+            if isinstance(client, Client):
+                client.unsure = client.unsure or not client.reticent
 
     def settle(self) -> None:
         """In quiet times all partitions find one owner each, and nothing is written any more."""
-        self.late.clear()
+        self.end_trouble()
         group = self.heard.view.group
         gone = [] if group is None else [name for name in group.members if name not in self.clients]
         self.evict(gone)
@@ -287,3 +331,15 @@ class RandomGroup:
             for number in range(facts.partitions)
         )
         assert owned == every
+
+
+def check_owners(heard: Heard, owners: Iterable[tuple[Any, Iterable[Any]]]) -> None:
+    """Of clients, each with what it owns, that could commit now, no two own the same."""
+    first: dict[Any, Any] = {}
+    for client, owned in owners:
+        for one in owned:
+            other = first.setdefault(one, client)
+            if other is client or not heard.commits(client.member_id, client.epoch):
+                continue
+            first[one] = client
+            assert not heard.commits(other.member_id, other.epoch), (one, other.member_id, client.member_id)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from support.heartbeating import Client, Heard, RandomGroup, topics
+from support.heartbeating import Client, Heard, RandomGroup, check_owners, topics
 
 from tidelog.groups.consumer_protocol import Subscription, decode_assignment, encode_subscription
 from tidelog.groups.member.leader import share_out, topics_of
@@ -98,8 +98,6 @@ class MixedGroup(RandomGroup):
         client.subscription = self.subscription()
         if isinstance(client, Classic):
             client.joins = True
-        else:
-            client.unsure = True
 
     def leave(self) -> None:
         name = self.random.choice(list(self.clients))
@@ -213,17 +211,11 @@ class MixedGroup(RandomGroup):
 
     def check(self) -> None:
         """Of clients that could commit, no two own one partition."""
-        owners: dict[TopicPartition, str] = {}
-        for client in [*self.clients.values(), *self.frozen]:
-            if not self.heard.commits(client.member_id, client.epoch):
-                continue
-            for place in owned(client):
-                other = owners.setdefault(place, client.member_id)
-                assert other == client.member_id, (place, other, client.member_id)
+        check_owners(self.heard, [(one, owned(one)) for one in [*self.clients.values(), *self.frozen]])
 
     def settle(self) -> None:
         """In quiet times all partitions find one owner each, in a group of the type that its members make it."""
-        self.late.clear()
+        self.end_trouble()
         group = self.heard.view.group
         self.evict([] if group is None else [name for name in group.members if name not in self.clients])
         if not self.clients:

@@ -195,8 +195,8 @@ def _answer(
     group: ConsumerGroup, request: Heartbeat, before: ConsumerMember, member: ConsumerMember
 ) -> HeartbeatAnswer:
     """What a member hears."""
-    # One that has to give up partitions may not have heard that, as it has not said yet that it did.
-    unsure = request.is_full or request.epoch != before.epoch or bool(member.revoking)
+    # One that has to give up partitions, or had to until now, may not have heard that: another's entry may say so.
+    unsure = request.is_full or request.epoch != before.epoch or bool(member.revoking or before.revoking)
     tells = unsure or member.assigned != before.assigned or owns_else(request.owned, member.assigned)
     return HeartbeatAnswer(group, member.epoch, member.assigned if tells else None)
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from tidelog.broker.base.group_configs import HEARTBEAT, GroupConfigs
 from tidelog.broker.base.settings import GroupSettings
+from tidelog.broker.groups.acknowledgements import Acknowledgements
 from tidelog.broker.groups.errors import GroupFullError
 from tidelog.groups.model import AnyGroup, ConsumerGroup, Group, GroupPhase, Member, StreamsGroup
 from tidelog.groups.rules.members import check_member
@@ -166,8 +167,7 @@ class CoordinatedGroup:
         self.settles_s = 0.0
         self.making = Making()
         self.endpoints: UserEndpoints | None = None
-        # What members of the consumer protocol said last that they own: (topic id, partition).
-        self.said: dict[str, frozenset[tuple[str, int]]] = {}
+        self.acknowledgements = Acknowledgements()
         # Until when is known which topics the regular expressions of members match.
         self.matched_until_s: dict[str, float] = {}
         self._settings = settings
@@ -237,7 +237,7 @@ class CoordinatedGroup:
         self._deadlines = {name: at for name, at in self._deadlines.items() if name in state.members}
         self._heard.intersection_update(state.members)
         self.matched_until_s = {name: at for name, at in self.matched_until_s.items() if name in state.members}
-        self.said = {name: owned for name, owned in self.said.items() if name in state.members}
+        self.acknowledgements.keep(state.members)
         self.native.intersection_update(state.members)
         self.unsorted = set(state.members).difference(self._deadlines, self.native)
         if state is not before:  # it is looked at a few times a second, and has many members

@@ -12,9 +12,8 @@ from tidelog.broker.base.group_configs import SESSION
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.heartbeating import unchanged
-from tidelog.groups.model import AnyGroup, ConsumerMember, Decision, GroupView
+from tidelog.groups.model import AnyGroup, Decision, GroupView
 from tidelog.groups.rules.modern.heartbeat import JOINS, Heartbeat, HeartbeatAnswer, heartbeats
-from tidelog.groups.rules.modern.reconciliation import owns_else
 from tidelog.groups.rules.modern.topics import Topics
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
@@ -60,12 +59,13 @@ class JointHeartbeats:
         A member that joins changes the group nearly always: that is decided over the log at once. `topics`: what is
         known of them. Raises as the rule `heartbeat`, and as `GroupLog.decide`.
         """
+        request = group.acknowledgements.news(request)
         answer = None if request.epoch == JOINS else self._unchanged(group, request, topics)
         if answer is None:
             answer = await self._over_the_log(group, request, topics)
         if request.epoch >= JOINS:
             group.heard(request.member_id, self._clock.elapsed_s())
-            answer = _repeated(group, request, answer)
+            answer = group.acknowledgements.answered(request, answer)
         return answer
 
     def _unchanged(self, group: CoordinatedGroup, request: Heartbeat, topics: Topics) -> HeartbeatAnswer | None:
@@ -136,15 +136,3 @@ class JointHeartbeats:
             return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
 
         return rule
-
-
-def _repeated(group: CoordinatedGroup, request: Heartbeat, answer: HeartbeatAnswer) -> HeartbeatAnswer:
-    """The answer with the assignment while the member has not said that it owns it: one may have been lost."""
-    if request.owned is not None:
-        group.said[request.member_id] = request.owned
-        return answer
-    member = answer.group.members.get(request.member_id)
-    if answer.assigned is not None or not isinstance(member, ConsumerMember):
-        return answer
-    said = group.said.get(request.member_id)
-    return replace(answer, assigned=member.assigned) if owns_else(said, member.assigned) else answer

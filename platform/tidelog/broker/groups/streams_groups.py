@@ -136,8 +136,9 @@ class StreamsGroupHandlers:
     async def _endpoints(self, group: CoordinatedGroup) -> UserEndpoints:
         """Which member answers queries about which partitions: worked out once for all members."""
         state, now_s, before = group.state, self._clock.elapsed_s(), group.endpoints
-        if before is not None and before.state is state and now_s < before.until_s:
-            return before
+        if before is not None and now_s < before.until_s and before.state == state:
+            group.endpoints = replace(before, state=state)  # what was decided, and what the log says of it, are alike
+            return group.endpoints
         number, told = await self._worked_out(state) if isinstance(state, StreamsGroup) else (0, [])
         group.endpoints = UserEndpoints(state, now_s + REFRESH_S, number, told)
         return group.endpoints

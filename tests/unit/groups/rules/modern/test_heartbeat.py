@@ -259,7 +259,8 @@ def test_only_those_whose_share_changes_write_when_one_joins() -> None:
 
     def rounds(of: list[Client]) -> None:
         for client in [*of, *of, *of]:
-            client.hear(group.beat(client.member_id, client.epoch, **client.request()))
+            epoch, says = client.request()
+            client.hear(group.beat(client.member_id, epoch, **says))
             client.revoke()
 
     rounds(clients[:10])
@@ -319,7 +320,7 @@ def test_of_heartbeats_that_are_decided_together_each_has_its_own_answer() -> No
     )
     stranger, *told = [getattr(answer, "assigned", type(answer)) for answer in answers]
     assert stranger is UnknownMemberError
-    assert told[:4] == [parts(0, 1), frozenset(), None, parts(2, 3)]
+    assert told[:4] == [parts(0, 1), frozenset(), parts(0, 1), parts(2, 3)]
     assert told[4:] == [UnknownMemberError, None, parts(0, 1, 2, 3)]
     assert list(of.group.members) == ["b"]
 
@@ -343,3 +344,13 @@ def test_what_is_refused_turns_no_group_over() -> None:
     (answer,) = of.beat_together([("m", 3, {})])
     assert isinstance(answer, TidelogError)
     assert of.writes == 0
+
+
+def test_one_that_has_not_taken_yet_what_is_another_s_now_hears_that() -> None:
+    """It has its answer, and is at its application's callback, when another one's entry gives its share away."""
+    of = heard(t=1, u=1)
+    epoch = of.beat("a", JOINS, topics={"t", "u"}).epoch
+    of.beat("b", JOINS, topics={"t"})
+    kept = of.beat("a", epoch, owned=())
+    assert kept.assigned == parts(0, topic="u")
+    assert of.beat("b", of.group.members["b"].epoch, owned=()).assigned == parts(0)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 from support.heartbeating import JOINS, RandomGroup
 
+from tidelog.broker.groups.acknowledgements import Acknowledgements
 from tidelog.groups.rules import offsets
 from tidelog.groups.rules.modern import drafts, heartbeat, reconciliation
 
@@ -87,6 +88,24 @@ def takes_another_share_in_the_same_epoch() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def tells_each_member_once() -> Iterator[None]:
+    with patch.object(Acknowledgements, "_due", lambda _self, _name, _member, assigned: assigned):
+        yield
+
+
+@contextmanager
+def takes_back_what_was_not_taken_yet() -> Iterator[None]:
+    real = Acknowledgements._due
+
+    def due(self, name, member, assigned):
+        self._told.pop(name, None)
+        return real(self, name, member, assigned)
+
+    with patch.object(Acknowledgements, "_due", due):
+        yield
+
+
 @pytest.mark.parametrize(
     "planted",
     [
@@ -97,6 +116,8 @@ def takes_another_share_in_the_same_epoch() -> Iterator[None]:
         never_looks_at_topics_again,
         forgets_what_is_to_be_revoked,
         takes_another_share_in_the_same_epoch,
+        tells_each_member_once,
+        takes_back_what_was_not_taken_yet,
     ],
     ids=lambda planted: planted.__name__,
 )
@@ -104,7 +125,7 @@ def test_a_planted_mistake_is_found(planted: Callable[[], AbstractContextManager
     with planted():
         for seed in range(300):
             try:
-                RandomGroup(seed).run()
+                RandomGroup(seed, joint=seed % 2 == 1).run()
             except AssertionError:
                 return
     pytest.fail("no run found it")
