@@ -155,7 +155,7 @@ def _problem(request: Heartbeat) -> str | None:
         return "RebalanceTimeoutMs must be provided in first request."
     if request.owned is None or request.owned:
         return "TopicPartitions must be empty when (re-)joining."
-    if not request.topics and not request.regex:
+    if request.topics is None and request.regex is None:  # no topics at all are fine: a member may find some later
         return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
     return None
 

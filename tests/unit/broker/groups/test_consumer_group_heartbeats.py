@@ -129,6 +129,32 @@ def test_a_group_of_the_type_consumer_has_room_for_classic_members_as_it_has_for
         assert third.error_code is ErrorCode.group_max_size_reached
 
 
+@pytest.mark.parametrize(("names", "regex"), [([], None), (None, ""), ([], "")])
+def test_a_member_may_join_without_topics_and_find_some_later(tmp_path, names, regex) -> None:
+    """As Java's consumer does whose pattern matches no topic that it knows yet."""
+    nothing = {"member_id": "b", "subscribed_topic_names": names, "subscribed_topic_regex": regex}
+    with Lake(str(tmp_path / "lake")) as lake, Requests(lake) as requests:
+        lake.create_topic("t", 2)
+        first = requests.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, JOIN)
+        joined = requests.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, JOIN | nothing)
+        assert (joined.error_code, joined.assignment.topic_partitions) == (ErrorCode.none, ())
+        assert joined.member_epoch == first.member_epoch, "the others' shares stay"
+        goes_on = {"group_id": "g", "member_id": "b", "member_epoch": joined.member_epoch}
+        stays = requests.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, goes_on)
+        assert (stays.error_code, stays.member_epoch) == (ErrorCode.none, joined.member_epoch)
+        subscribed = requests.ask(
+            ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, goes_on | {"subscribed_topic_names": ["t"], "topic_partitions": []}
+        )
+        assert (subscribed.error_code, len(GroupLog(lake).group("g").target("b"))) == (ErrorCode.none, 1)
+
+
+def test_a_member_that_joins_says_what_it_subscribes_to(tmp_path) -> None:
+    with Lake(str(tmp_path / "lake")) as lake, Requests(lake) as requests:
+        refused = requests.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, JOIN | {"subscribed_topic_names": None})
+        assert refused.error_code is ErrorCode.invalid_request
+        assert refused.error_message.startswith("Either SubscribedTopicNames or SubscribedTopicRegex")
+
+
 def test_a_session_is_as_long_as_the_group_is_configured_just_then(tmp_path) -> None:
     with Lake(str(tmp_path / "lake")) as lake, Requests(lake) as requests:
         lake.create_topic("t", 2)
