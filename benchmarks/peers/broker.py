@@ -63,7 +63,9 @@ def running(folder: Path, more: Mapping[str, object] | None = None) -> Iterator[
 
 
 @contextmanager
-def cluster(folder: Path, count: int, more: Mapping[str, object] | None = None) -> Iterator[list[Broker]]:
+def cluster(
+    folder: Path, count: int, more: Mapping[str, object] | None = None, of: jars.ClassPath = jars.BROKER
+) -> Iterator[list[Broker]]:
     """Some brokers that are controllers, too, each as `running` starts one; where they are many, a folder each."""
     ports, cluster_id = _free_ports(2 * count), base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     voters = ",".join(f"{number + 1}@127.0.0.1:{ports[count + number]}" for number in range(count))
@@ -76,7 +78,7 @@ def cluster(folder: Path, count: int, more: Mapping[str, object] | None = None) 
             properties = own / "server.properties"
             told_properties = _properties(ports[number], ports[count + number], own / "data", place)
             properties.write_text(told_properties, encoding="utf-8")
-            command = _command(own, properties, cluster_id)
+            command = _command(own, properties, cluster_id, of)
             # What it has not written yet is thrown away in a moment anyhow: no patience.
             process = stack.enter_context(leashed(command, own, own / "broker.out", patience_s=0))
             processes.append((process, own))
@@ -86,13 +88,13 @@ def cluster(folder: Path, count: int, more: Mapping[str, object] | None = None) 
         yield brokers
 
 
-def _command(folder: Path, properties: Path, cluster_id: str) -> list[str]:
+def _command(folder: Path, properties: Path, cluster_id: str, of: jars.ClassPath) -> list[str]:
     """The command line of a broker, whose storage is formatted first."""
     logging = folder / "log4j2.properties"
     logging.write_text(_LOGGING % (folder / "broker.log"), encoding="utf-8")
     scratch = folder / "scratch"
     scratch.mkdir()
-    class_path = ":".join(str(jar) for jar in jars.fetched(jars.BROKER))
+    class_path = ":".join(str(jar) for jar in jars.fetched(of))
     tool = [f"-Dlog4j2.configurationFile={logging}", f"-Djava.io.tmpdir={scratch}", "-cp", class_path]
     _format([jars.java(), *tool], properties, cluster_id)
     return [jars.java(), *_JVM, *tool, "kafka.Kafka", str(properties)]

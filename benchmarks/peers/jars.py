@@ -35,15 +35,13 @@ class ClassPath:
     transitive: bool
 
 
-BROKER = ClassPath(
-    "broker",
-    (
-        f"org.apache.kafka:kafka_2.13:{KAFKA}",
-        f"org.apache.kafka:kafka-tools:{KAFKA}",
-        "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3",
-    ),
-    transitive=True,
-)
+def broker(name: str, kafka: str) -> ClassPath:
+    """A broker of this version of Kafka, and its tools."""
+    own = (f"org.apache.kafka:{artifact}:{kafka}" for artifact in ("kafka_2.13", "kafka-tools"))
+    return ClassPath(name, (*own, "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3"), transitive=True)
+
+
+BROKER = broker("broker", KAFKA)
 STREAMS = ClassPath(
     "streams",
     (f"org.apache.kafka:kafka-streams:{KAFKA}", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3"),

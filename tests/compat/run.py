@@ -20,6 +20,7 @@ from compat import (  # noqa: E402 - the path comes first
     franz_go,
     images,
     java_consumers,
+    kafka_brokers,
     kafka_programs,
     kafka_scripts,
     kafka_tools,
@@ -52,6 +53,9 @@ SUITES = (
     schedules.SUITE,
     spark_cluster.SUITE,
 )
+# Those that run at brokers of any kind.
+OF_CLIENTS = (franz_go.SUITE, librdkafka.SUITE, java_consumers.SUITE, confluent_python.SUITE)
+TIDELOG, KAFKA = "tidelog", "kafka"
 BUILT = ROOT / ".venv/compat"
 PROGRAMS = ROOT / ".venv/programs"
 # As the clusters of these suites are set up.
@@ -66,16 +70,27 @@ def main() -> int:
     parser.add_argument(
         "--protocol", choices=(CLASSIC, CONSUMER), action="append", help="groups' protocol, of suites that take either"
     )
+    parser.add_argument(
+        "--at",
+        choices=(TIDELOG, KAFKA),
+        default=TIDELOG,
+        help=f"whose brokers; Kafka's of {kafka_brokers.VERSION} tell what fails there, too, and nothing is written",
+    )
     parser.add_argument("--work", type=Path, default=ROOT / "build/compat", help="where lakes and logs go")
     parser.add_argument("--programs", type=Path, default=PROGRAMS, help="where programs are that no package has")
     parser.add_argument("--write", action="store_true", help="write what was found into the list")
     given = parser.parse_args()
+    suites = given.suite or (OF_CLIENTS if given.at == KAFKA else SUITES)
+    if given.at == KAFKA and (given.write or not set(suites) <= set(OF_CLIENTS)):
+        parser.error(f"at Kafka's brokers run {', '.join(OF_CLIENTS)}, and what is found there is not of the list")
     found, missing = [], []
-    for suite in given.suite or SUITES:
+    for suite in suites:
         print(f"\n== {suite} ==", flush=True)
         try:
             work = given.work / f"{suite}-{os.getpid()}"
-            asked = SuiteChoices(given.only, given.protocol or [CLASSIC, CONSUMER], given.programs, given.write)
+            asked = SuiteChoices(
+                given.only, given.protocol or [CLASSIC, CONSUMER], given.programs, given.write, given.at
+            )
             for one in outcomes(suite, work, asked):
                 print(f"{one.state:8} {one.took_s:6.1f} s  {one.test}  {one.words}".rstrip(), flush=True)
                 found.append(one)
@@ -92,12 +107,16 @@ def main() -> int:
 
 
 class SuiteChoices(NamedTuple):
-    """What a run is to do. `only`: a part of a name; `programs`: a folder of some; `write`: keep what is found."""
+    """What a run is to do. `only`: a part of a name; `programs`: a folder of some; `write`: keep what is found.
+
+    `at`: whose brokers.
+    """
 
     only: str
     protocols: Sequence[str]
     programs: Path
     write: bool
+    at: str
 
 
 def outcomes(suite: str, work: Path, asked: SuiteChoices) -> Iterator[Outcome]:
@@ -106,6 +125,8 @@ def outcomes(suite: str, work: Path, asked: SuiteChoices) -> Iterator[Outcome]:
     with ExitStack() as stack:
 
         def started(name: str, configuration: dict[str, str]) -> str:
+            if asked.at == KAFKA:
+                return stack.enter_context(kafka_brokers.running(work / name, configuration))
             return stack.enter_context(brokers.running(work / name, configuration, os.environ))
 
         if suite == clients.SUITE:
