@@ -102,9 +102,11 @@ def _require_committer(view: GroupView, committer: GroupIdentity, places: Iterab
     group_id, generation = committer.group_id, committer.generation
     check_group_id(group_id)
     if isinstance(view.group, EpochGroup):
-        is_member = generation >= 0 or bool(view.group.members)
-        if is_member and not _is_a_step_behind(view.group, committer, places):
-            check_member_epoch(view.group, committer.member_id, generation, committer.instance_id)
+        if generation >= 0 or view.group.members:
+            if not _is_a_step_behind(view.group, committer):
+                check_member_epoch(view.group, committer.member_id, generation, committer.instance_id)
+            if isinstance(view.group, StreamsGroup):
+                _check_tasks(view.group, committer, places)
         return view.group
     group = current(view, group_id)
     if generation >= 0 and view.group is None:
@@ -123,18 +125,28 @@ def _require_committer(view: GroupView, committer: GroupIdentity, places: Iterab
     return group
 
 
-def _is_a_step_behind(group: EpochGroup, committer: GroupIdentity, places: Iterable[TopicPartition]) -> bool:
-    """Whether a member of a streams group has not heard of its newest epoch, and commits for what it runs in both.
+def _is_a_step_behind(group: EpochGroup, committer: GroupIdentity) -> bool:
+    """Whether a member of a streams group has not heard of its newest epoch: it may commit for what it still runs.
 
-    A member that commits often would lose all its tasks for it otherwise. What it gave up between both epochs, it has
-    no more. Source: `StreamsGroup.createAssignmentEpochValidator` (kafka 4.2), which goes back further.
+    One that commits often would lose all its tasks for it otherwise. What it gave up between both epochs, it has no
+    more. Source: `StreamsGroup.createAssignmentEpochValidator` (kafka 4.2), which goes back further.
     """
     member = group.members.get(committer.member_id) if isinstance(group, StreamsGroup) else None
-    if not isinstance(group, StreamsGroup) or member is None or group.topology is None:
-        return False
-    if not 0 < committer.generation == member.previous_epoch:
-        return False
-    return _runs(group.topology, member, places)
+    return member is not None and 0 < committer.generation == member.previous_epoch
+
+
+def _check_tasks(group: StreamsGroup, committer: GroupIdentity, places: Iterable[TopicPartition]) -> None:
+    """Refuse a commit for tasks that the member does not run.
+
+    One that was evicted, and joins while the group waits for more members, is in the epoch again that it was in before:
+    what it sent then may arrive now. Raises `StaleMemberEpochError`.
+    """
+    member = group.members.get(committer.member_id)
+    if member is not None and group.topology is not None and not _runs(group.topology, member, places):
+        raise StaleMemberEpochError(
+            f"Member {member.member_id!r} of group {group.group_id!r} commits for tasks that it does not run: it was"
+            " given others, or joined again since. Ask again in the epoch of the next heartbeat's answer."
+        )
 
 
 def _runs(topology: StreamsTopology, member: StreamsMember, places: Iterable[TopicPartition]) -> bool:

@@ -20,6 +20,7 @@ from typing import Final
 from sim_running import Planted, repeat
 from streams_sim_bugs import BUGS
 
+from tidelog.broker.groups.acknowledgements import Acknowledgements
 from tidelog.groups.model import CommittedOffset, Decision, GroupView, StreamsGroup, TopicPartition
 from tidelog.groups.rules import members, offsets
 from tidelog.groups.rules.modern.topics import AssignableTopic
@@ -67,7 +68,11 @@ class StreamsReport:
 
 @dataclass
 class _Client:
-    """A member as it sees itself. `frozen`: it does nothing, and runs what it ran when it wakes up."""
+    """A member as it sees itself. `frozen`: it does nothing, and runs what it ran when it wakes up.
+
+    `reticent`: it takes a while to do as it was `told`, and says what it runs only when that is done, or an answer did
+    not come (`unsure`).
+    """
 
     name: str
     process: str
@@ -75,8 +80,24 @@ class _Client:
     runs: Tasks = NO_TASKS
     joined: bool = False
     frozen: bool = False
+    reticent: bool = False
+    told: Tasks = NO_TASKS
+    said: Tasks = NO_TASKS
+    unsure: bool = False
     # A commit that is still on its way: the epoch it was sent in, and the place that it is of.
     sent: tuple[int, TopicPartition] | None = None
+
+    def says(self) -> Tasks | None:
+        """What it says that it runs."""
+        if self.joined and self.reticent and not self.unsure and (self.runs != self.told or self.runs == self.said):
+            return None
+        self.said = self.runs
+        return self.runs
+
+    def lose(self) -> None:
+        """It is no member, and runs nothing."""
+        self.joined, self.epoch, self.unsure = False, 0, False
+        self.runs = self.told = self.said = NO_TASKS
 
 
 class _World:
@@ -90,7 +111,12 @@ class _World:
         self.partitions: int | None = self.rng.randint(1, 4)
         self.standbys = self.rng.randint(0, 2)
         processes = self.rng.choices("pqr", k=5)
-        self.clients = [_Client(f"m{number}", process) for number, process in enumerate(processes)]
+        reticent = self.rng.random() < 0.5
+        self.clients = [
+            _Client(f"m{number}", process, reticent=reticent and self.rng.random() < 0.7)
+            for number, process in enumerate(processes)
+        ]
+        self.acknowledgements = Acknowledgements()
         self.ages = 0
         self.waits = self.rng.random() < 0.2
 
@@ -113,13 +139,15 @@ class _World:
 
     def beat(self, client: _Client, *, loses: bool = False) -> None:
         name = client.name
+        if client.reticent and self.rng.random() < 0.7:
+            client.runs = client.told
         request = StreamsHeartbeat(
             group_id=GROUP,
             member_id=name,
             epoch=client.epoch if client.joined else 0,
             topology=None if client.joined else TOPOLOGY,
             process_id=client.process,
-            owned=client.runs if client.joined else NO_TASKS,
+            owned=client.says(),
             refresh=True,
             waits=self.waits,
         )
@@ -129,22 +157,27 @@ class _World:
             for topic in TOPOLOGY.required
         }
         self.send(client)
+        request = self.acknowledgements.news(request)
         try:
             decision = heartbeat.streams_heartbeat(self.view, topics, request, now_ms=7, standbys=self.standbys)
         except TidelogError as e:
             self.say("refused", f"{name} {type(e).__name__}")
-            client.joined, client.runs, client.epoch = False, NO_TASKS, 0
+            client.lose()
             return
         self.decide(decision)
+        self.acknowledgements.keep(decision.response.group.members)
+        answer = self.acknowledgements.answered(request, decision.response)
         if Status.ASSIGNMENT_DELAYED in [status for status, _ in decision.response.statuses]:
             self.say("delayed", name)
         if loses:
             self.say("lost", name)
+            client.unsure = True
             return
-        answer = decision.response
-        client.joined, client.epoch = True, answer.epoch
-        if answer.tasks is not None and answer.tasks != client.runs:
-            client.runs = answer.tasks
+        client.joined, client.epoch, client.unsure = True, answer.epoch, False
+        if answer.assigned is not None and answer.assigned != client.told:
+            client.told = answer.assigned
+            if not client.reticent:
+                client.runs = client.told
             self.say("told", f"{name} {answer.epoch} {_shown(client.runs)}")
 
     def leave(self, client: _Client) -> None:
@@ -155,7 +188,7 @@ class _World:
                 self.decide(heartbeat.streams_heartbeat(self.view, {}, request, now_ms=7))
             except TidelogError as e:
                 self.say("refused", f"{client.name} {type(e).__name__}")
-        client.joined, client.runs, client.epoch = False, NO_TASKS, 0
+        client.lose()
 
     def evict(self, client: _Client) -> None:
         group = self.view.group
@@ -197,6 +230,9 @@ class _World:
         elif what < 0.07:
             self.say("moved")  # another coordinator reads the group
             self.view = self.fold.view(GROUP)
+            self.acknowledgements = Acknowledgements()
+            for one in self.clients:
+                one.unsure = True
         elif what < 0.08:
             self.waits = rng.random() < 0.2
         elif what < 0.14 and not client.frozen:
@@ -264,7 +300,7 @@ class _World:
         self.waits = False
         for client in self.clients:
             client.frozen = False
-        for _ in range(30):
+        for _ in range(60):
             for client in self.clients:
                 self.beat(client)
                 self.judge()

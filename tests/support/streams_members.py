@@ -74,8 +74,8 @@ class Streams:
     def heard(self, name: str, answer: StreamsAnswer) -> StreamsAnswer:
         """A member goes by an answer."""
         self.epochs[name] = answer.epoch
-        if answer.tasks is not None:
-            self.owned[name] = answer.tasks
+        if answer.assigned is not None:
+            self.owned[name] = answer.assigned
         return answer
 
     def leave(self, name: str) -> None:

@@ -58,14 +58,14 @@ class StreamsHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class StreamsAnswer:
-    """The group after a heartbeat; the member's epoch; its tasks, None where it knows them; `statuses` besides.
+    """The group after a heartbeat; the member's epoch; the tasks that it is `assigned`, None where it knows them.
 
     `configured`: the topology over its topics, None for a member that leaves.
     """
 
     group: StreamsGroup
     epoch: int
-    tasks: Tasks | None = None
+    assigned: Tasks | None = None
     statuses: tuple[tuple[Status, str], ...] = ()
     configured: Configured | None = None
 

@@ -1,4 +1,4 @@
-"""What members of a group of the consumer protocol were told last, and what they said since that they own. Pure.
+"""What members of a group with epochs were told last, and what they said since that they own. Pure.
 
 A client says what it owns once it has done as it was told: librdkafka and Java's leave it out of all other heartbeats.
 So it is told one thing at a time. One that was given a partition, has not taken it yet, and is told that it has
@@ -13,49 +13,70 @@ It is lost without harm: a client that has come to another coordinator says all 
 
 from collections.abc import Container
 from dataclasses import replace
+from typing import Any, TypeVar
 
-from tidelog.groups.model import Assignment, ConsumerMember
 from tidelog.groups.rules.modern.heartbeat import JOINS, Heartbeat, HeartbeatAnswer
-from tidelog.groups.rules.modern.reconciliation import owns_else
+from tidelog.groups.rules.streams.heartbeat import StreamsAnswer, StreamsHeartbeat
+from tidelog.groups.topology import Tasks
+
+# What a member says that it owns: partitions by the ids of their topics, or tasks. What it is given is an `Assignment`,
+# or tasks: one group's is the one or the other, which this treats alike.
+Said = frozenset[tuple[str, int]] | Tasks
+Request = TypeVar("Request", Heartbeat, StreamsHeartbeat)
+Answer = TypeVar("Answer", HeartbeatAnswer, StreamsAnswer)
 
 
 class Acknowledgements:
     """One group's, at its coordinator."""
 
     def __init__(self) -> None:
-        self._said: dict[str, frozenset[tuple[str, int]]] = {}  # (topic id, partition)
-        self._told: dict[str, Assignment] = {}
+        self._said: dict[str, Said] = {}
+        # What each has not acknowledged yet, by the epoch in which it was told: in two at most.
+        self._told: dict[str, dict[int, Any]] = {}
 
     def keep(self, members: Container[str]) -> None:
         """Forget all but these."""
         self._said = {name: owned for name, owned in self._said.items() if name in members}
         self._told = {name: told for name, told in self._told.items() if name in members}
 
-    def news(self, request: Heartbeat) -> Heartbeat:
-        """The request, without what its member owns where it has not acknowledged yet what it was told last."""
-        said, told = self._said.get(request.member_id), self._told.get(request.member_id)
-        is_old = request.epoch > JOINS and request.owned == said and told is not None and owns_else(said, told)
-        return replace(request, owned=None) if is_old else request
+    def news(self, request: Request) -> Request:
+        """The request, without what its member owns where it has not acknowledged yet what it was told in its epoch."""
+        told = self._told.get(request.member_id, {}).get(request.epoch)
+        if request.epoch <= JOINS or told is None or request.owned != self._said.get(request.member_id):
+            return request
+        return request if _said(told) == request.owned else replace(request, owned=None)
 
-    def answered(self, request: Heartbeat, answer: HeartbeatAnswer) -> HeartbeatAnswer:
+    def answered(self, request: Request, answer: Answer) -> Answer:
         """The answer with what the member is to hear now: until it acknowledges what it was told last, that once more.
 
         What it is to give up is its own until it says that it did, so that it may take it first.
         """
-        name, member = request.member_id, answer.group.members.get(request.member_id)
-        if not isinstance(member, ConsumerMember):
+        name = request.member_id
+        member: Any = answer.group.members.get(name)
+        if request.epoch < JOINS or member is None:
             return answer
         if request.owned is not None:
-            self._said[name] = request.owned
-        elif (assigned := self._due(name, member, answer.assigned)) is not answer.assigned:
-            answer = replace(answer, assigned=assigned)
+            self._said[name], self._told[name] = request.owned, {}
+        else:
+            answer = replace(answer, assigned=self._due(name, member, answer.assigned))
         if answer.assigned is not None:
-            self._told[name] = answer.assigned
+            before = {epoch: told for epoch, told in self._told.get(name, {}).items() if epoch == member.previous_epoch}
+            self._told[name] = {**before, answer.epoch: answer.assigned}
         return answer
 
-    def _due(self, name: str, member: ConsumerMember, assigned: Assignment | None) -> Assignment | None:
+    def _due(self, name: str, member: Any, assigned: Any) -> Any:
         """What a member hears that does not say what it owns; `assigned`: what its group's rule would have it hear."""
-        said, told = self._said.get(name), self._told.get(name)
-        if told is not None and owns_else(said, told) and told <= member.held and not told <= member.assigned:
-            return told
-        return member.assigned if assigned is None and owns_else(said, member.assigned) else assigned
+        said, told = self._said.get(name), self._told.get(name, {})
+        if said is None:
+            return assigned
+        last = told[max(told)] if told else None
+        if last is not None and _said(last) != said and not last - member.held and last - member.assigned:
+            return last
+        return member.assigned if assigned is None and _said(member.assigned) != said else assigned
+
+
+def _said(given: Any) -> Said:
+    """What a member says that has all of this."""
+    if isinstance(given, Tasks):
+        return given
+    return frozenset((one.topic_id, one.partition) for one in given)

@@ -1,13 +1,12 @@
 """What heartbeats of the protocols of KIP-848 and KIP-1071 have in common at a coordinator."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from tidelog.broker.groups.acknowledgements import Answer, Request
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
-from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.groups.model import AnyGroup, Decision, GroupView
-from tidelog.groups.rules.modern.heartbeat import JOINS, Heartbeat
-from tidelog.groups.rules.streams.heartbeat import StreamsHeartbeat
+from tidelog.groups.rules.modern.heartbeat import JOINS
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
 
@@ -24,23 +23,24 @@ _ENTRIES_OF_WAITING: Final = 5
 
 
 async def decided(
-    coordinator: GroupCoordinator,
     group: CoordinatedGroup,
-    request: Heartbeat | StreamsHeartbeat,
-    rule: Callable[[GroupView], Decision[tuple[R, AnyGroup | None]]],
+    request: Request,
     clock: Clock,
-) -> R:
-    """The answer of a heartbeat's rule: by the group as it was last seen, or over the log. Then a session begins again.
+    by_memory: Callable[[Request], Answer | None],
+    over_the_log: Callable[[Request], Awaitable[Answer]],
+) -> Answer:
+    """A heartbeat's answer: by the group as it was last seen, or over the log. Then a session begins again.
 
     A member that joins changes the group nearly always: that is decided over the log at once, as the assignment for
-    all members would be computed twice.
+    all members would be computed twice. Raises as `over_the_log`.
     """
-    answer = None if request.epoch == JOINS else unchanged(group, rule)
+    request = group.acknowledgements.news(request)
+    answer = None if request.epoch == JOINS else by_memory(request)
     if answer is None:
-        answer = await coordinator.change(group, rule)
+        answer = await over_the_log(request)
     if request.epoch >= JOINS:
         group.heard(request.member_id, clock.elapsed_s())
-    return answer
+    return group.acknowledgements.answered(request, answer)
 
 
 def unchanged(group: CoordinatedGroup, rule: Callable[[GroupView], Decision[tuple[R, AnyGroup | None]]]) -> R | None:

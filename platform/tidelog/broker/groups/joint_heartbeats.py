@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from tidelog.broker.base.group_configs import SESSION
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
-from tidelog.broker.groups.heartbeating import unchanged
+from tidelog.broker.groups.heartbeating import decided, unchanged
 from tidelog.groups.model import AnyGroup, Decision, GroupView
 from tidelog.groups.rules.modern.heartbeat import JOINS, Heartbeat, HeartbeatAnswer, heartbeats
 from tidelog.groups.rules.modern.topics import Topics
@@ -59,14 +59,13 @@ class JointHeartbeats:
         A member that joins changes the group nearly always: that is decided over the log at once. `topics`: what is
         known of them. Raises as the rule `heartbeat`, and as `GroupLog.decide`.
         """
-        request = group.acknowledgements.news(request)
-        answer = None if request.epoch == JOINS else self._unchanged(group, request, topics)
-        if answer is None:
-            answer = await self._over_the_log(group, request, topics)
-        if request.epoch >= JOINS:
-            group.heard(request.member_id, self._clock.elapsed_s())
-            answer = group.acknowledgements.answered(request, answer)
-        return answer
+        return await decided(
+            group,
+            request,
+            self._clock,
+            lambda request: self._unchanged(group, request, topics),
+            lambda request: self._over_the_log(group, request, topics),
+        )
 
     def _unchanged(self, group: CoordinatedGroup, request: Heartbeat, topics: Topics) -> HeartbeatAnswer | None:
         """The answer by the group as it was last seen; None where that changes something, or refuses."""

@@ -5,7 +5,7 @@ decided over the log. Source: `KafkaApis.handleStreamsGroupHeartbeat`, `GroupMet
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from tidelog.broker.base.group_configs import STANDBYS, STREAMS_DELAY, STREAMS_H
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup, UserEndpoints
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
-from tidelog.broker.groups.heartbeating import REFRESH_S, decided, interval_ms
+from tidelog.broker.groups.heartbeating import REFRESH_S, decided, interval_ms, unchanged
 from tidelog.broker.groups.inner_topics import InnerTopics
 from tidelog.broker.groups.streams_answers import endpoints, task_ids
 from tidelog.broker.groups.streams_requests import heartbeat_of
@@ -66,7 +66,7 @@ class StreamsGroupHandlers:
             endpoints_now = await self._endpoints(group)
         except TidelogError as e:
             return no_streams_heartbeat(code_of(e), str(e))
-        tasks = answer.tasks
+        tasks = answer.assigned
         are_known = endpoints_now.number == call.body.endpoint_information_epoch
         return {
             "member_id": request.member_id,
@@ -113,13 +113,24 @@ class StreamsGroupHandlers:
     async def _decided_once(self, group: CoordinatedGroup, request: StreamsHeartbeat, topics: Topics) -> StreamsAnswer:
         now_ms = self._clock.now_ms()
 
-        def rule(view: GroupView) -> Decision[tuple[StreamsAnswer, AnyGroup | None]]:
-            limits = group.limits(view.config)
-            said = replace(request, session_timeout_ms=limits[STREAMS_SESSION])
-            decision = streams_heartbeat(view, topics, said, now_ms=now_ms, standbys=limits[STANDBYS])
-            return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
+        def rule_of(
+            request: StreamsHeartbeat,
+        ) -> Callable[[GroupView], Decision[tuple[StreamsAnswer, AnyGroup | None]]]:
+            def rule(view: GroupView) -> Decision[tuple[StreamsAnswer, AnyGroup | None]]:
+                limits = group.limits(view.config)
+                said = replace(request, session_timeout_ms=limits[STREAMS_SESSION])
+                decision = streams_heartbeat(view, topics, said, now_ms=now_ms, standbys=limits[STANDBYS])
+                return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
 
-        return await decided(self._coordinator, group, request, rule, self._clock)
+            return rule
+
+        return await decided(
+            group,
+            request,
+            self._clock,
+            lambda request: unchanged(group, rule_of(request)),
+            lambda request: self._coordinator.change(group, rule_of(request)),
+        )
 
     async def _made(self, call: Call, group: CoordinatedGroup, answer: StreamsAnswer) -> Iterable[tuple[Status, str]]:
         """Have the inner topics made that are missing; the statuses that the member gets after that."""

@@ -19,9 +19,9 @@ from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.heartbeating import REFRESH_S, decided, interval_ms
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.consumer_protocol import Subscription, encode_subscription
-from tidelog.groups.model import AnyGroup, ConsumerGroup, Decision, GroupView
+from tidelog.groups.model import ConsumerGroup, GroupView
 from tidelog.groups.rules.modern import drafts
-from tidelog.groups.rules.modern.heartbeat import Heartbeat
+from tidelog.groups.rules.modern.heartbeat import Heartbeat, HeartbeatAnswer
 from tidelog.groups.rules.modern.topics import AssignableTopic
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.clock import SystemIds
@@ -169,16 +169,20 @@ def test_a_session_is_as_long_as_the_group_is_configured_just_then(tmp_path) -> 
 @pytest.mark.parametrize(("epoch", "changes", "asked"), [(JOINS, True, 1), (1, True, 2), (1, False, 1)])
 def test_an_assignment_is_not_computed_twice_for_one_that_joins(epoch: int, changes: bool, asked: int) -> None:
     """Its heartbeat changes the group nearly always, so that it is not decided by the group as it was seen."""
-    clock, views = FakeClock(), list[GroupView]()
-    coordinator: Any = Coordinator(clock)
+    group, places = Coordinator(FakeClock()).of, list[str]()
+    answer = HeartbeatAnswer(ConsumerGroup("g"), 5)
 
-    def rule(view: GroupView) -> Decision[tuple[str, AnyGroup | None]]:
-        views.append(view)
-        return Decision(response=("told", view.group), group=view.group if changes else None)
+    def by_memory(_: Heartbeat) -> HeartbeatAnswer | None:
+        places.append("memory")
+        return None if changes else answer
+
+    async def over_the_log(_: Heartbeat) -> HeartbeatAnswer:
+        places.append("log")
+        return answer
 
     request = Heartbeat(group_id="g", member_id="a", epoch=epoch)
-    assert asyncio.run(decided(coordinator, coordinator.of, request, rule, clock)) == "told"
-    assert len(views) == asked
+    assert asyncio.run(decided(group, request, FakeClock(), by_memory, over_the_log)) == answer
+    assert len(places) == asked
 
 
 def together(requests: Requests, members: int) -> list[Any]:

@@ -30,7 +30,7 @@ ALL = frozenset(StreamsTask(part, number) for part in "01" for number in (0, 1))
 def test_the_first_member_gets_all_tasks_at_once() -> None:
     streams = Streams()
     answer = streams.join("a")
-    assert (answer.epoch, answer.tasks, answer.statuses) == (1, Tasks(active=ALL), ())
+    assert (answer.epoch, answer.assigned, answer.statuses) == (1, Tasks(active=ALL), ())
     assert (streams.group.phase, streams.group.epoch, streams.group.topology) == (GroupPhase.STABLE, 1, WORDS)
 
 
@@ -38,15 +38,15 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing() -> None:
     streams = Streams()
     streams.join("a")
     before = streams.entries
-    assert streams.beat("a").tasks is None
-    assert streams.beat("a", refresh=True).tasks is None
+    assert streams.beat("a").assigned is None
+    assert streams.beat("a", refresh=True).assigned is None
     assert streams.entries == before
 
 
 def test_inner_topics_that_are_missing_are_told_and_then_the_work_begins() -> None:
     streams = Streams(topics=topics(lines=3, by_word=None, counts_changelog=None))
     answer = streams.join("a")
-    assert answer.tasks == NO_TASKS
+    assert answer.assigned == NO_TASKS
     assert streams.group.phase is GroupPhase.NOT_READY
     ((status, detail),) = answer.statuses
     assert (status, detail) == (
@@ -60,8 +60,8 @@ def test_inner_topics_that_are_missing_are_told_and_then_the_work_begins() -> No
     ]
     streams.topics = topics(lines=3, by_word=3, counts_changelog=3)
     answer = streams.beat("a", refresh=True)
-    assert answer.tasks is not None
-    assert len(answer.tasks.active) == 6
+    assert answer.assigned is not None
+    assert len(answer.assigned.active) == 6
     assert (answer.epoch, answer.statuses) == (2, ())
 
 
@@ -83,12 +83,12 @@ def test_missing_source_topics_stop_the_work_and_their_return_begins_it_again() 
 def test_a_second_member_gets_what_the_first_one_gives_up() -> None:
     streams = Streams()
     streams.join("a")
-    assert streams.join("b").tasks == NO_TASKS
+    assert streams.join("b").assigned == NO_TASKS
     assert streams.group.phase is GroupPhase.RECONCILING
     told = streams.beat("a")
-    assert told.tasks is not None
-    assert len(told.tasks.active) == 2
-    assert streams.beat("b").tasks is None, "it was not said yet that they were given up"
+    assert told.assigned is not None
+    assert len(told.assigned.active) == 2
+    assert streams.beat("b").assigned is None, "it was not said yet that they were given up"
     streams.settle()
     assert {len(tasks.active) for tasks in streams.owned.values()} == {2}
     assert streams.owned["a"].active | streams.owned["b"].active == ALL
@@ -102,18 +102,18 @@ def test_members_that_come_while_a_group_waits_share_its_tasks_from_the_beginnin
     streams = Streams(view=view)
     first = streams.join("a", waits=True)
     assert first.epoch > 0
-    assert (first.tasks, [status for status, _ in first.statuses]) == (NO_TASKS, [Status.ASSIGNMENT_DELAYED])
+    assert (first.assigned, [status for status, _ in first.statuses]) == (NO_TASKS, [Status.ASSIGNMENT_DELAYED])
     streams.join("b", waits=True)
     assert streams.group.phase is GroupPhase.ASSIGNING
     entries = streams.entries
     assert [status for status, _ in streams.beat("a", waits=True).statuses] == [Status.ASSIGNMENT_DELAYED]
     assert streams.entries == entries, "waiting writes nothing"
     told = streams.beat("a")
-    assert told.tasks is not None
-    assert (len(told.tasks.active), told.statuses) == (2, ())
+    assert told.assigned is not None
+    assert (len(told.assigned.active), told.statuses) == (2, ())
     streams.settle()
     assert {len(tasks.active) for tasks in streams.owned.values()} == {2}
-    assert streams.owned["a"] == told.tasks
+    assert streams.owned["a"] == told.assigned
 
 
 def test_a_group_that_has_its_assignment_waits_for_no_member() -> None:
@@ -162,9 +162,9 @@ def test_a_copy_that_becomes_active_is_given_up_as_a_copy_first() -> None:
     streams.leave("a")
     copies = streams.owned["b"].standby
     answer = streams.beat("b")
-    assert answer.tasks is not None
-    assert not answer.tasks.standby & copies
-    assert not answer.tasks.active & copies
+    assert answer.assigned is not None
+    assert not answer.assigned.standby & copies
+    assert not answer.assigned.active & copies
     streams.settle()
     assert streams.owned["b"] == Tasks(active=ALL)
 
@@ -176,11 +176,11 @@ def test_an_answer_that_was_lost_is_given_again() -> None:
     owned = streams.owned["a"]
     lost = streams.ask("a", streams.epochs["a"], owned=owned)
     again = streams.ask("a", streams.epochs["a"], owned=owned)
-    assert again.tasks == lost.tasks
-    given_up = streams.ask("a", streams.epochs["a"], owned=lost.tasks)
+    assert again.assigned == lost.assigned
+    given_up = streams.ask("a", streams.epochs["a"], owned=lost.assigned)
     assert given_up.epoch == 2
-    repeated = streams.ask("a", 1, owned=lost.tasks)
-    assert (repeated.epoch, repeated.tasks) == (2, given_up.tasks or lost.tasks)
+    repeated = streams.ask("a", 1, owned=lost.assigned)
+    assert (repeated.epoch, repeated.assigned) == (2, given_up.assigned or lost.assigned)
 
 
 def test_epochs_and_members_that_are_not_known_are_refused() -> None:
@@ -306,6 +306,20 @@ def test_a_member_that_has_not_heard_of_its_epoch_commits_for_what_it_runs_in_bo
     for places in (given, [*kept, *given], [("other", 0)]):
         with pytest.raises(StaleMemberEpochError):
             decide_commit(streams.view, late, dict.fromkeys(places, CommittedOffset(1)))
+
+
+def test_one_that_is_back_in_its_epoch_commits_for_what_it_runs_now() -> None:
+    """It was evicted, and joins while the group waits for more: what it sent before that may arrive only now."""
+    streams = Streams()
+    streams.join("a")
+    streams.join("b")
+    streams.settle()
+    epoch, places = streams.epochs["b"], streams.group.topology.inputs(streams.owned["b"].active)  # type: ignore[union-attr]
+    streams.view = replace(streams.view, group=evict_silent(streams.view, "g", {"b": epoch}, now_ms=9).group)
+    streams.waits = True
+    assert streams.join("b").epoch == epoch
+    with pytest.raises(StaleMemberEpochError, match="does not run"):
+        decide_commit(streams.view, GroupIdentity("g", "b", epoch), dict.fromkeys(places, CommittedOffset(1)))
 
 
 def test_the_epoch_before_stays_while_the_rest_of_the_tasks_comes() -> None:
