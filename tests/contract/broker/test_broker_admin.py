@@ -174,7 +174,7 @@ def test_configurations_are_changed(lake, kafka):
         )
         is None
     )
-    assert lake.topic_config("t").overrides == {"cleanup.policy": "compact,delete", "retention.ms": "6"}
+    assert lake.topic_config("t").overrides == {"cleanup.policy": "delete,compact", "retention.ms": "6"}
     assert change(("cleanup.policy", operations.SUBTRACT, "delete")) is None
     assert lake.topic_config("t").cleanup_policy == ("compact",)
     assert change(("retention.ms", operations.SET, "soon")) == "INVALID_CONFIG"

@@ -114,7 +114,7 @@ def test_keys_of_a_topic_are_changed(
 def test_keys_of_the_lake_are_changed(lake: Lake, validate_only: bool) -> None:
     changes = [KeyChange("num.partitions", SET, "4"), KeyChange("log.cleanup.policy", APPEND, "compact")]
     alter_config(lake, None, changes, validate_only=validate_only)
-    expected = {} if validate_only else {"log.cleanup.policy": "compact,delete", "num.partitions": "4"}
+    expected = {} if validate_only else {"log.cleanup.policy": "delete,compact", "num.partitions": "4"}
     assert lake.reload_config().overrides == expected
 
 

@@ -223,7 +223,7 @@ class NameList:
     """Some of a few names, as a list or as a text with commas between them.
 
     `in_order`: the given order counts, and a name that is repeated counts once; there is at least one, in any
-    case. Else the names are a set, which may be empty, and none is repeated.
+    case. Else the names are a set, which may be empty, and none is repeated; they are told as they were given.
     """
 
     options: tuple[str, ...]
@@ -235,7 +235,7 @@ class NameList:
         return f"one or more of {', '.join(self.options)}, with commas between them"
 
     def parse(self, value: Any) -> tuple[str, ...]:
-        """Take the names; without an order of their own they come in that of the options."""
+        """Take the names, in the order given."""
         parts = value.split(",") if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else [""]
         given = [str(part).strip() for part in parts] if value else []
         given = [name.lower() for name in given] if self.in_order else given
@@ -245,7 +245,7 @@ class NameList:
             return tuple(dict.fromkeys(given))
         if len(set(given)) != len(given):
             raise WrongValueError(Problem.REPEATED_NAME, self)
-        return tuple(option for option in self.options if option in given)
+        return tuple(given)
 
     def text(self, value: Iterable[str]) -> str:
         """Write the names."""

@@ -157,7 +157,7 @@ def test_keys_are_set_reset_appended_and_subtracted(lake, requests, version):
         ("cleanup.policy", APPEND, "compact"),
     ]
     assert alter(requests, TOPIC, "t", *changes, version=version).error_code is ErrorCode.none
-    assert lake.topic_config("t").overrides == {"cleanup.policy": "compact,delete", "retention.ms": "6"}
+    assert lake.topic_config("t").overrides == {"cleanup.policy": "delete,compact", "retention.ms": "6"}
     assert requests.broker._topics._followed["t"].state.overrides["retention.ms"] == "6"
     assert alter(requests, TOPIC, "t", ("cleanup.policy", SUBTRACT, "delete"), version=version).error_code.value == 0
     assert lake.topic_config("t").overrides["cleanup.policy"] == "compact"

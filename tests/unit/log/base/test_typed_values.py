@@ -30,7 +30,7 @@ TAKEN = [
     (Choice({"all": -1, "0": 0}), "all", -1, "all"),
     (names("zstd", any_case=True), "ZSTD", "zstd", "zstd"),
     (names("Zstd", any_case=True), "zSTD", "Zstd", "Zstd"),
-    (NameList(("a", "b")), "b , a", ("a", "b"), "a,b"),
+    (NameList(("a", "b")), "b , a", ("b", "a"), "b,a"),
     (NameList(("a", "b")), "", (), ""),
     (NameList(("a", "b"), in_order=True), ["B", "a", "b"], ("b", "a"), "b,a"),
     (Text(1, 3), 12, "12", "12"),
