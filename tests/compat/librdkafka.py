@@ -93,7 +93,8 @@ def outcomes(
         address, wanted = brokers[scenario], {name for name, of in known if of == scenario}
         conf = logs / f"{scenario}.conf"
         conf.write_text(f"bootstrap.servers={address}\ntest.timeout.multiplier=3\ntest.topic.random=true\n")
-        report = logs / f"{number}{part}.json"
+        name = f"{scenario}-{number}{part}"
+        report = logs / f"{name}.json"
         report.unlink(missing_ok=True)
         environment = {
             "TESTS": number,
@@ -111,7 +112,7 @@ def outcomes(
         for pace in (["-Q"], []):
             began = time.monotonic()
             command = ["./test-runner", "-p1", "-L", *pace]
-            code = run(command, logs / f"{number}{part}.log", cwd=folder, env=environment, limit_s=_LIMIT_S)
+            code = run(command, logs / f"{name}.log", cwd=folder, env=environment, limit_s=_LIMIT_S)
             ended = list(_read(names, report, code, time.monotonic() - began))
             # In quick mode a test whose parts all are long ones passes at once, and has tried nothing.
             if not any(one.state == PASSED and one.took_s < _AT_ONCE_S for one in ended):
