@@ -157,16 +157,17 @@ class _World:
             for topic in TOPOLOGY.required
         }
         self.send(client)
-        request = self.acknowledgements.news(request)
+        group = self.view.group
+        heard = request if group is None else self.acknowledgements.heard(request, group)
         try:
-            decision = heartbeat.streams_heartbeat(self.view, topics, request, now_ms=7, standbys=self.standbys)
+            decision = heartbeat.streams_heartbeat(self.view, topics, heard, now_ms=7, standbys=self.standbys)
         except TidelogError as e:
             self.say("refused", f"{name} {type(e).__name__}")
             client.lose()
             return
         self.decide(decision)
         self.acknowledgements.keep(decision.response.group.members)
-        answer = self.acknowledgements.answered(request, decision.response)
+        answer = self.acknowledgements.answered(request, decision.response, believed=heard is request)
         if Status.ASSIGNMENT_DELAYED in [status for status, _ in decision.response.statuses]:
             self.say("delayed", name)
         if loses:

@@ -1,6 +1,6 @@
 """Members of groups of the type consumer as their clients see them, over the pure rule: for tables and random runs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -51,12 +51,21 @@ class Heard:
         self, member_id: str, epoch: int, migration: Migration = Migration.BIDIRECTIONAL, **says: Any
     ) -> HeartbeatAnswer:
         """One heartbeat; a newcomer says all that it has to."""
-        request = request_of(member_id, epoch, says)
-        return self.decide(lambda view: rule.heartbeat(view, self.topics, request, now_ms=7, migration=migration))
+        return self.ask(request_of(member_id, epoch, says), migration)
+
+    def ask(self, request: Heartbeat, migration: Migration = Migration.BIDIRECTIONAL) -> HeartbeatAnswer:
+        """One heartbeat."""
+        answer: HeartbeatAnswer = self.decide(
+            lambda view: rule.heartbeat(view, self.topics, request, now_ms=7, migration=migration)
+        )
+        return answer
 
     def beat_together(self, said: Iterable[tuple[str, int, dict[str, Any]]]) -> list[HeartbeatAnswer | TidelogError]:
         """Heartbeats of members, (id, epoch, what it says), that are decided together."""
-        requests = [request_of(*one) for one in said]
+        return self.ask_together([request_of(*one) for one in said])
+
+    def ask_together(self, requests: Sequence[Heartbeat]) -> list[HeartbeatAnswer | TidelogError]:
+        """Heartbeats that are decided together."""
         answers: list[HeartbeatAnswer | TidelogError] = self.decide(
             lambda view: rule.heartbeats(view, self.topics, requests, now_ms=7)
         )
@@ -235,15 +244,16 @@ class RandomGroup:
         for place, one in zip(places, late, strict=True):
             said.insert(place, one)
             hears.insert(place, None)
-        said = [(name, epoch, self.news(name, epoch, says)) for name, epoch, says in said]
-        for name, one, answer in zip(hears, said, self.heard.beat_together(said), strict=True):
-            heard = answer if isinstance(answer, TidelogError) else self.answered(request_of(*one), answer)
+        requests = [request_of(*one) for one in said]
+        heard = [self.hear(request) for request in requests]
+        told = map(self.answered, requests, heard, self.heard.ask_together(heard))
+        for name, answer in zip(hears, told, strict=True):
             if name is None:
                 continue
-            if isinstance(heard, TidelogError):
+            if isinstance(answer, TidelogError):
                 self.clients[name].lose()
             else:
-                self.clients[name].hear(heard)
+                self.clients[name].hear(answer)
 
     def fail_over(self) -> None:
         """Another coordinator goes on, which knows what the log says; clients say all to it."""
@@ -272,22 +282,25 @@ class RandomGroup:
             client.hear(answer)
 
     def send(self, member_id: str, epoch: int, says: dict[str, Any]) -> HeartbeatAnswer | None:
-        says = self.news(member_id, epoch, says)
+        request = request_of(member_id, epoch, says)
+        heard = self.hear(request)
         try:
-            answer = self.heard.beat(member_id, epoch, **says)
+            answer = self.heard.ask(heard)
         except TidelogError:
             return None
-        return self.answered(request_of(member_id, epoch, says), answer)
+        return self.answered(request, heard, answer)
 
-    def news(self, member_id: str, epoch: int, says: dict[str, Any]) -> dict[str, Any]:
+    def hear(self, request: Heartbeat) -> Heartbeat:
         """What a coordinator takes a member's heartbeat to say."""
-        request = self.acknowledgements.news(request_of(member_id, epoch, says))
-        return says if request.owned is not None else {**says, "owned": None}
+        group = self.heard.view.group
+        return request if group is None else self.acknowledgements.heard(request, group)
 
-    def answered(self, request: Heartbeat, answer: HeartbeatAnswer) -> HeartbeatAnswer:
+    def answered(self, request: Heartbeat, heard: Heartbeat, answer: Any) -> Any:
         """The answer as a coordinator gives it."""
+        if isinstance(answer, TidelogError):
+            return answer
         self.acknowledgements.keep(answer.group.members)
-        return self.acknowledgements.answered(request, answer) if request.epoch >= JOINS else answer
+        return self.acknowledgements.answered(request, answer, believed=heard is request)
 
     def check(self) -> None:
         """Of clients that could commit, no two own one partition."""

@@ -8,13 +8,14 @@ as long as a rebalance may take.
 In a heartbeat that says all, or is repeated word for word, a client says what it owned when it acknowledged last, be it
 about to take what it was given since. So only what differs from that is an acknowledgement.
 
-It is lost without harm: a client that has come to another coordinator says all that it owns.
+It is lost without harm: a client that has come to another coordinator says all once more.
 """
 
 from collections.abc import Container
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from tidelog.groups.model import AnyGroup, ConsumerMember, StreamsMember
 from tidelog.groups.rules.modern.heartbeat import JOINS, Heartbeat, HeartbeatAnswer
 from tidelog.groups.rules.streams.heartbeat import StreamsAnswer, StreamsHeartbeat
 from tidelog.groups.topology import Tasks
@@ -39,23 +40,35 @@ class Acknowledgements:
         self._said = {name: owned for name, owned in self._said.items() if name in members}
         self._told = {name: told for name, told in self._told.items() if name in members}
 
-    def news(self, request: Request) -> Request:
-        """The request, without what its member owns where it has not acknowledged yet what it was told in its epoch."""
-        told = self._told.get(request.member_id, {}).get(request.epoch)
-        if request.epoch <= JOINS or told is None or request.owned != self._said.get(request.member_id):
-            return request
-        return request if _said(told) == request.owned else replace(request, owned=None)
+    def heard(self, request: Request, group: AnyGroup) -> Request:
+        """The request as it is to be taken: of a member that is about to take what it was told, which may own that.
 
-    def answered(self, request: Request, answer: Answer) -> Answer:
+        `group`: as it was last seen. One of which nothing is known here is taken for about to take all that it may.
+        """
+        name, member = request.member_id, group.members.get(request.member_id)
+        if request.epoch <= JOINS or request.owned is None or not isinstance(member, ConsumerMember | StreamsMember):
+            return request
+        held: Any = _said(member.held)
+        owned: Any = request.owned
+        if owned - held:  # it is refused
+            return request
+        if name not in self._said:
+            self._said[name], self._told[name] = owned, {request.epoch: member.held}
+        told = self._told[name].get(request.epoch)
+        is_about_to_take = told is not None and owned == self._said[name] and owned != _said(told)
+        return replace(request, owned=held) if is_about_to_take else request
+
+    def answered(self, request: Request, answer: Answer, *, believed: bool) -> Answer:
         """The answer with what the member is to hear now: until it acknowledges what it was told last, that once more.
 
-        What it is to give up is its own until it says that it did, so that it may take it first.
+        What it is to give up is its own until it says that it did, so that it may take it first. `believed`: the
+        request was taken as it is.
         """
         name = request.member_id
         member: Any = answer.group.members.get(name)
         if request.epoch < JOINS or member is None:
             return answer
-        if request.owned is not None:
+        if request.owned is not None and believed:
             self._said[name], self._told[name] = request.owned, {}
         else:
             answer = replace(answer, assigned=self._due(name, member, answer.assigned))

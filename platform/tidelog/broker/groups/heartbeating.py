@@ -34,13 +34,13 @@ async def decided(
     A member that joins changes the group nearly always: that is decided over the log at once, as the assignment for
     all members would be computed twice. Raises as `over_the_log`.
     """
-    request = group.acknowledgements.news(request)
-    answer = None if request.epoch == JOINS else by_memory(request)
+    heard = group.acknowledgements.heard(request, group.state)
+    answer = None if request.epoch == JOINS else by_memory(heard)
     if answer is None:
-        answer = await over_the_log(request)
+        answer = await over_the_log(heard)
     if request.epoch >= JOINS:
         group.heard(request.member_id, clock.elapsed_s())
-    return group.acknowledgements.answered(request, answer)
+    return group.acknowledgements.answered(request, answer, believed=heard is request)
 
 
 def unchanged(group: CoordinatedGroup, rule: Callable[[GroupView], Decision[tuple[R, AnyGroup | None]]]) -> R | None:

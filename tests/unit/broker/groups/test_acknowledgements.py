@@ -17,9 +17,10 @@ class Coordinator:
         """What a member hears. It is in the epoch that the group knows it in."""
         epoch = self.heard.group.members[name].epoch if epoch is None else epoch
         says = {} if owned is None else {"owned": [(one.topic_id, one.partition) for one in owned]}
-        request = self.acknowledgements.news(request_of(name, epoch, says))
-        answer = self.heard.beat(name, epoch, **({} if request.owned is None else says))
-        return self.acknowledgements.answered(request, answer).assigned
+        request = request_of(name, epoch, says)
+        group = self.heard.view.group
+        heard = request if group is None else self.acknowledgements.heard(request, group)
+        return self.acknowledgements.answered(request, self.heard.ask(heard), believed=heard is request).assigned
 
 
 def parts(*numbers: int) -> Assignment:
@@ -70,13 +71,27 @@ def test_one_that_begins_again_owns_nothing() -> None:
 
 
 def test_another_coordinator_goes_by_what_the_group_has() -> None:
+    """A client says all to it, and may be about to take what it was given by the one before."""
     group = Coordinator(t=2)
     group.beat("a", epoch=JOINS)
     group.beat("b", epoch=JOINS)
     group.acknowledgements = Acknowledgements()
-    assert group.beat("a") == parts(0)
-    assert group.beat("a", frozenset()) == parts(0)
+    assert group.beat("a", frozenset()) == parts(0, 1)
+    group.beat("b")
+    assert group.beat("a", parts(0, 1)) == parts(0)
+    assert group.beat("a", parts(0)) == parts(0)
     assert group.beat("b") == parts(1)
+
+
+def test_one_that_has_not_heard_of_its_epoch_says_so_to_another_coordinator() -> None:
+    group = Coordinator(t=2)
+    group.beat("a", epoch=JOINS)
+    group.beat("b", epoch=JOINS)
+    group.beat("a", parts(0, 1))
+    before = group.heard.group.members["a"].epoch
+    group.beat("a", parts(0))  # without an answer
+    group.acknowledgements = Acknowledgements()
+    assert group.beat("a", parts(0), epoch=before) == parts(0)
 
 
 def test_one_that_is_no_member_is_forgotten() -> None:
