@@ -61,13 +61,13 @@ def _is_resubscribed(before: ConsumerMember, now: ConsumerMember) -> bool:
 
 
 def refreshed(group: ConsumerGroup, topics: Topics, *, resubscribed: bool, look: bool) -> ConsumerGroup:
-    """The group in a new epoch, when a subscription or the topics subscribed to have changed."""
-    if not resubscribed and not look:
+    """The group in a new epoch, when a subscription or the topics subscribed to have changed, or it has none yet."""
+    if not resubscribed and not look and group.epoch:
         return group
     facts = _facts(group, topics)
     text = "\n".join(f"{name} {one.topic_id} {one.partitions}" for name, one in sorted(facts.items()))
     metadata_hash = mmh3.hash64(text.encode(errors="surrogatepass"))[0] if facts else 0
-    if not resubscribed and metadata_hash == group.metadata_hash:
+    if not resubscribed and metadata_hash == group.metadata_hash and group.epoch:
         return group
     return replace(group, epoch=group.epoch + 1, metadata_hash=metadata_hash)
 

@@ -63,7 +63,7 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing(lake: Lake) -> None:
         ({"rack_id": ""}, ErrorCode.invalid_request),
         ({"rebalance_timeout": -1}, ErrorCode.invalid_request),
         ({"topic_partitions": None}, ErrorCode.invalid_request),
-        ({"subscribed_topic_names": []}, ErrorCode.invalid_request),
+        ({"subscribed_topic_names": None}, ErrorCode.invalid_request),
         ({"member_epoch": -3}, ErrorCode.invalid_request),
         ({"member_epoch": AWAY}, ErrorCode.invalid_request),
         ({"member_epoch": 5}, ErrorCode.group_id_not_found),

@@ -105,6 +105,13 @@ def test_who_is_refused(member: str, epoch: int, says: dict[str, Any], error: ty
     assert group.view is before
 
 
+def test_the_first_member_has_an_epoch_also_without_topics() -> None:
+    """Epoch 0 is that of members that join."""
+    group = heard()
+    assert group.beat("a", JOINS, topics=()).epoch == 1
+    assert group.beat("a", 1, topics={"t"}, owned=()).assigned == parts(0, 1, 2, 3)
+
+
 def test_an_epoch_of_long_ago_is_fenced_and_one_that_joins_again_begins_anew() -> None:
     group = heard(t=8)
     group.beat("a", JOINS)
