@@ -1,4 +1,4 @@
-"""Brokers for the suites: three processes over a lake in a folder."""
+"""Brokers for the suites: processes over a lake in a folder, three where nothing else is said."""
 
 import json
 import signal
@@ -24,9 +24,13 @@ _STOPS_WITHIN_S = 60
 
 @contextmanager
 def running(
-    folder: Path, configuration: Mapping[str, str], environment: Mapping[str, str], user: User | None = None
+    folder: Path,
+    configuration: Mapping[str, str],
+    environment: Mapping[str, str],
+    user: User | None = None,
+    processes: int = 3,
 ) -> Iterator[str]:
-    """Three brokers of a lake with this configuration; their addresses as clients take them. Logs go to the folder.
+    """Brokers of a lake with this configuration; their addresses as clients take them. Logs go to the folder.
 
     `user`: the user that logs in there; without one, brokers ask clients for no log-in.
     """
@@ -40,7 +44,7 @@ def running(
     command = [sys.executable, "-m", "tidelog", "--lake", address, "--format", "json", "broker", "start"]
     with open(folder / "brokers.log", "wb") as log:
         process = subprocess.Popen(
-            [*command, *listener, "--processes", "3", "--no-maintain"],
+            [*command, *listener, "--processes", str(processes), "--no-maintain"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -51,7 +55,7 @@ def running(
         try:
             if process.stdout is None:
                 raise ToolError("a pipe was asked for")
-            lines = [process.stdout.readline() for _ in range(3)]
+            lines = [process.stdout.readline() for _ in range(processes)]
             if not all(lines):
                 raise ToolError(f"the brokers did not start: {folder / 'brokers.log'}")
             yield ",".join(json.loads(line)["listener"] for line in lines)

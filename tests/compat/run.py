@@ -22,6 +22,7 @@ from compat import (  # noqa: E402 - the path comes first
     java_consumers,
     kafka_brokers,
     kafka_programs,
+    kafka_python,
     kafka_scripts,
     kafka_tools,
     kafka_uis,
@@ -33,7 +34,7 @@ from compat import (  # noqa: E402 - the path comes first
     schedules,
     spark_cluster,
 )
-from compat.suite import CLASSIC, CONSUMER, FAILED, PASSED, Outcome, ToolError  # noqa: E402 - the path comes first
+from compat.suite import CLASSIC, CONSUMER, FAILED, GROUP_PROTOCOL, PASSED, Outcome, ToolError  # noqa: E402 - the path comes first
 
 SUITES = (
     clients.SUITE,
@@ -47,6 +48,7 @@ SUITES = (
     librdkafka.SUITE,
     java_consumers.SUITE,
     confluent_python.SUITE,
+    kafka_python.SUITE,
     images.SUITE,
     chart.SUITE,
     kubernetes.SUITE,
@@ -54,7 +56,8 @@ SUITES = (
     spark_cluster.SUITE,
 )
 # Those that run at brokers of any kind.
-OF_CLIENTS = (franz_go.SUITE, librdkafka.SUITE, java_consumers.SUITE, confluent_python.SUITE)
+OF_CLIENTS = (franz_go.SUITE, librdkafka.SUITE, java_consumers.SUITE, confluent_python.SUITE, kafka_python.SUITE)
+PYTEST = {tests.name: tests for tests in (confluent_python.TESTS, kafka_python.TESTS)}
 TIDELOG, KAFKA = "tidelog", "kafka"
 BUILT = ROOT / ".venv/compat"
 PROGRAMS = ROOT / ".venv/programs"
@@ -124,10 +127,10 @@ def outcomes(suite: str, work: Path, asked: SuiteChoices) -> Iterator[Outcome]:
     only = asked.only
     with ExitStack() as stack:
 
-        def started(name: str, configuration: dict[str, str]) -> str:
+        def started(name: str, configuration: dict[str, str], processes: int = 3) -> str:
             if asked.at == KAFKA:
                 return stack.enter_context(kafka_brokers.running(work / name, configuration))
-            return stack.enter_context(brokers.running(work / name, configuration, os.environ))
+            return stack.enter_context(brokers.running(work / name, configuration, os.environ, processes=processes))
 
         if suite == clients.SUITE:
             yield from clients.outcomes(work, only)
@@ -155,14 +158,21 @@ def outcomes(suite: str, work: Path, asked: SuiteChoices) -> Iterator[Outcome]:
         elif suite == java_consumers.SUITE:
             home, address = java_consumers.build(BUILT), started("brokers", {})
             yield from java_consumers.outcomes(home, address, work, only, asked.protocols)
-        elif suite == confluent_python.SUITE:
-            tree = confluent_python.checkout(asked.programs)
+        elif suite in PYTEST:
+            tests = PYTEST[suite]
+            tree = tests.checkout(asked.programs)
             if tree is None:
-                yield confluent_python.absent()
+                yield tests.absent()
                 return
-            python, address = confluent_python.build(BUILT), started("brokers", {})
+            python = tests.build(BUILT)
+            if suite == kafka_python.SUITE:
+                address = started("broker", _AUTO, processes=1)
+                yield from tests.outcomes(python, tree, kafka_python.environment(tree, address), work, only)
+                return
+            address = started("brokers", {})
             for protocol in asked.protocols:
-                yield from confluent_python.outcomes(python, tree, address, work, only, protocol)
+                told = {"BROKERS": address, GROUP_PROTOCOL: protocol}
+                yield from tests.outcomes(python, tree, told, work, only, protocol)
         elif suite == kafka_tools.SUITE:
             yield from kafka_tools.outcomes(_kafka(), work, only)
         elif suite == kafka_uis.SUITE:
