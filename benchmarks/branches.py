@@ -6,8 +6,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -32,7 +32,7 @@ _MB = 1e6
 def run(plan: Plan) -> list[Row]:
     """The rows."""
     files = 1_000 if plan.quick else 10_000
-    return [*_on_a_disk(plan, files), _appends(plan, files), *_on_s3(files)]
+    return [*_on_a_disk(plan, files), *_appends(plan, files), *_on_s3(files)]
 
 
 def _fill(lake: tidelog.Lake, root: Path, files: int, size: int) -> None:
@@ -100,55 +100,86 @@ def _own_bytes(root: Path) -> int:
     return sum(one.st_blocks * 512 for one in stats if one.st_nlink == 1 or (one.st_mode & 0o170000) == 0o040000)
 
 
-def _appends(plan: Plan, files: int) -> Row:
-    """Appends to the lake, while it is branched again and again by another process, and while it is not."""
+def _appends(plan: Plan, files: int) -> list[Row]:
+    """Appends to the lake, while it is branched again and again by another process, and while it is not.
+
+    A third process takes as much of a processor each second as a branch does, and nothing of the disk. What it costs is
+    the machine's: it has no core that is free for it.
+    """
     source = plan.work / "source"
-    samples: dict[bool, list[float]] = {False: [], True: []}
+    samples: dict[str, list[float]] = {"alone": [], "branching": [], "busy": []}
+    cpu_s = [0.3]
     table = small_batch()
     with tidelog.Lake(str(source), create=False) as lake:
         topic = lake.topic("live")
-        for number in range(2 * plan.rounds):
-            branching = number % 2 == 1
-            target = plan.work / f"again-{number}"
-            with _branching(source, target) if branching else nullcontext():
-                until = time.perf_counter() + (3 if plan.quick else 10)
-                while time.perf_counter() < until:
-                    began = time.perf_counter()
-                    topic.append(table)
-                    samples[branching].append(time.perf_counter() - began)
-                    time.sleep(0.005)
-    p99 = {branching: percentile(taken, 99) for branching, taken in samples.items()}
-    ratio = p99[True] / p99[False]
-    figures = {"alone_s": summary(samples[False], 5), "meanwhile_s": summary(samples[True], 5), "segments": files}
-    return Row(
-        "appends' p99 in the source, a branch of it made every second, against none",
-        "≤ 1.2x",
-        f"{ratio:.2f}x, {p99[True] * 1000:.1f} ms",
-        ratio <= 1.2,
-        figures,
-    )
+        for number in range(plan.rounds):
+            beside: dict[str, AbstractContextManager[object]] = {
+                "alone": nullcontext(),
+                "branching": _beside("branch", str(source), str(plan.work / f"again-{number}"), took=cpu_s),
+                "busy": _beside("burn", str(percentile(cpu_s, 50)), took=[]),
+            }
+            for kind, process in beside.items():
+                with process:
+                    until = time.perf_counter() + (3 if plan.quick else 10)
+                    while time.perf_counter() < until:
+                        began = time.perf_counter()
+                        topic.append(table)
+                        samples[kind].append(time.perf_counter() - began)
+                        time.sleep(0.005)
+    p99 = {kind: percentile(taken, 99) for kind, taken in samples.items()}
+    ratio, control = (p99[kind] / p99["alone"] for kind in ("branching", "busy"))
+    latencies = {f"{kind}_s": summary(taken, 5) for kind, taken in samples.items()}
+    figures = {**latencies, "segments": files, "branch_cpu_s": summary(cpu_s, 3)}
+    return [
+        Row(
+            "appends' p99 in the source, a branch of it made every second, against none",
+            "≤ 1.2x",
+            f"{ratio:.2f}x, {p99['branching'] * 1000:.1f} ms",
+            ratio <= 1.2,
+            figures,
+        ),
+        Row(
+            "the same beside a process that takes as much of a processor, and nothing of the disk",
+            "-",
+            f"{control:.2f}x, {p99['busy'] * 1000:.1f} ms",
+            True,
+        ),
+    ]
 
 
 @contextmanager
-def _branching(source: Path, target: Path) -> Iterator[None]:
-    """Meanwhile a process of its own makes a branch each second; it has begun when the block does."""
-    command = [sys.executable, __file__, str(source), str(target)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+def _beside(*what: str, took: list[float]) -> Iterator[None]:
+    """Meanwhile a process does work each second, and has begun when the block does; `took` gets its processor's s."""
+    with subprocess.Popen([sys.executable, __file__, *what], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        process.stdout.readline()
+        process.stdout.readline()  # the first round imports what the others have
         try:
             yield
         finally:
             process.terminate()
+            took += [float(line) for line in process.stdout if line.endswith("\n")]
+
+
+def _each_second(work: Callable[[int], None]) -> None:
+    for number in count():
+        began, used = time.perf_counter(), time.process_time()
+        work(number)
+        print(f"{time.process_time() - used:.3f}", flush=True)
+        time.sleep(max(0.0, 1.0 - (time.perf_counter() - began)))
 
 
 def _branch_each_second(source: str, target: str) -> None:
     with tidelog.Lake(source, create=False) as lake:
-        for number in count():
-            began = time.perf_counter()
-            lake.branch(f"{target}-{number}").close()
-            print("made", flush=True)
-            time.sleep(max(0.0, 1.0 - (time.perf_counter() - began)))
+        _each_second(lambda number: lake.branch(f"{target}-{number}").close())
+
+
+def _burn_each_second(cpu_s: str) -> None:
+    def burn(_: int) -> None:
+        until = time.process_time() + float(cpu_s)
+        while time.process_time() < until:
+            pass
+
+    _each_second(burn)
 
 
 def _on_s3(files: int) -> list[Row]:
@@ -178,4 +209,7 @@ def _on_s3(files: int) -> list[Row]:
 
 
 if __name__ == "__main__":
-    _branch_each_second(*sys.argv[1:])
+    if sys.argv[1] == "branch":
+        _branch_each_second(*sys.argv[2:])
+    else:
+        _burn_each_second(*sys.argv[2:])

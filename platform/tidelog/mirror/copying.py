@@ -15,26 +15,30 @@ R = TypeVar("R")
 
 # Up to this size a file is read at once; a larger one goes through by pieces.
 PIECE_BYTES: Final = 4 * 1024 * 1024
-# A limit lets this much of a second pass at once.
+# A limit of bytes lets this much of a second pass at once.
 _BURST_S: Final = 0.25
 
 
 class Bandwidth:
-    """At most a number of bytes a second, over all threads; None for no limit."""
+    """At most a number of bytes, or of files, a second, over all threads; None for no limit.
 
-    def __init__(self, clock: Clock, bytes_per_s: float | None) -> None:
+    What of it was not used passes later, as far as it is that of `burst_s` seconds.
+    """
+
+    def __init__(self, clock: Clock, per_s: float | None, burst_s: float = _BURST_S) -> None:
         self._clock = clock
-        self._rate = bytes_per_s
+        self._rate = per_s
+        self._burst_s = burst_s
         self._lock = threading.Lock()
         self._free_s = float("-inf")
 
     def take(self, size: int) -> None:
-        """Wait until `size` bytes may pass."""
+        """Wait until `size` of them may pass."""
         if self._rate is None:
             return
         with self._lock:
             now_s = self._clock.elapsed_s()
-            self._free_s = max(self._free_s, now_s - _BURST_S) + size / self._rate
+            self._free_s = max(self._free_s, now_s - self._burst_s) + size / self._rate
             wait_s = self._free_s - now_s
         if wait_s > 0:
             self._clock.sleep(wait_s)

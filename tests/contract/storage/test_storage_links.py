@@ -54,7 +54,11 @@ def test_objects_are_linked_and_those_that_are_missing_are_named(stores: tuple[S
     for path in paths:
         source.put(path, path.encode())
     source.put("root.json", b"{}")
-    done = link(stores, *paths, "t/partition=0/gone", "nowhere/gone", "root.json")
+    told: list[int] = []
+    wanted = [*paths, "t/partition=0/gone", "nowhere/gone", "root.json"]
+    assert isinstance(target, LinksObjects)
+    done = target.link_in(source, wanted, told.append)
+    assert sum(told) == len(wanted)
     assert (sorted(done.missing), done.unlinked) == (["nowhere/gone", "t/partition=0/gone"], ())
     assert {path: target.get(path).decode() for path in paths} == {path: path for path in paths}
     assert names(target, "t/partition=1") == paths[4:8]
@@ -185,6 +189,25 @@ def test_the_names_of_linked_files_and_of_their_folders_are_durable(tmp_path: Pa
     link((source, target), "t/partition=0/a")
     below = [tmp_path, tmp_path / "target", tmp_path / "target/t", tmp_path / "target/t/partition=0"]
     assert {str(folder) for folder in below} <= set(synced)
+
+
+def test_links_come_in_portions_each_of_which_is_told_before_it_is_made(tmp_path: Path):
+    source, target = pair("local", tmp_path)
+    paths = [f"t/partition={p}/{i:03}" for p in range(2) for i in range(250)]
+    for path in paths:
+        source.put(path, b"x")
+    there: list[int] = []
+    portions: list[int] = []
+
+    def before(count: int) -> None:
+        there.append(sum(len(names(target, f"t/partition={p}")) for p in range(2)))
+        portions.append(count)
+
+    assert isinstance(target, LocalStorage)
+    target._helpers._max_workers = 0  # the caller alone links, so that the portions come one after another
+    assert target.link_in(source, paths, before) == Linked()
+    assert portions == [100, 100, 50, 100, 100, 50]
+    assert there == [0, 100, 200, 250, 350, 450]
 
 
 # --- an object store ---------------------------------------------------------------------------------------

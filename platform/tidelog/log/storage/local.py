@@ -389,7 +389,7 @@ class LocalStorage:
         """Whether the other store's files are on this machine; those of another file system have to be copied."""
         return isinstance(source, OnThisMachine)
 
-    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
+    def link_in(self, source: Storage, paths: Sequence[str], before: Callable[[int], None] = lambda _: None) -> Linked:
         """Give the source's files these names here, too; the names are made durable folder by folder."""
         by_folder: dict[str, list[str]] = {}
         for path in paths:
@@ -397,7 +397,7 @@ class LocalStorage:
             folder, _, name = path.rpartition("/")
             by_folder.setdefault(folder, []).append(name)
         assert isinstance(source, OnThisMachine)
-        links = Links(self._drafts.temporary_name, self._durability.make_folder)
+        links = Links(self._drafts.temporary_name, self._durability.make_folder, before)
         parts = [
             partial(links.make, source.local_path(folder), self._location(folder), names[at : at + LINKED_AT_ONCE])
             for folder, names in by_folder.items()

@@ -9,25 +9,36 @@ from typing import Final
 from tidelog.log.storage.local_errors import Failing, failed_or_done
 from tidelog.log.storage.port import Linked
 
-# Names that one thread gives in a row.
-LINKED_AT_ONCE: Final = 1_000
+# Names that one thread gives in a row. Each changes its file's inode: an append's sync waits for what a journal has of
+# them meanwhile.
+LINKED_AT_ONCE: Final = 100
 # A file of another file system; one that has no links, or none to others' files; one that has as many names as it may.
 _HAS_NO_LINK: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES)
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Links:
-    """Links files of one folder into another one. `temporary_name` and `make_folder` are of the folder's store."""
+    """Links files of one folder into another one. `temporary_name` and `make_folder` are of the folder's store.
 
-    def __init__(self, temporary_name: Callable[[str], str], make_folder: Callable[[str], None]) -> None:
+    `before` is called with the number of files, before they are linked.
+    """
+
+    def __init__(
+        self,
+        temporary_name: Callable[[str], str],
+        make_folder: Callable[[str], None],
+        before: Callable[[int], None],
+    ) -> None:
         self._temporary_name = temporary_name
         self._make_folder = make_folder
+        self._before = before
 
     def make(self, source: str, target: str, names: Sequence[str]) -> Linked:
         """Link files, by absolute folders and their names; the absolute paths at the target of what is left undone.
 
         A name that is another file's there becomes this one's. Raises `StorageError`.
         """
+        self._before(len(names))
         try:
             from_folder = os.open(source, _FOLDER)
         except (FileNotFoundError, NotADirectoryError):

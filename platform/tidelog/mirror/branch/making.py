@@ -23,7 +23,7 @@ from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.holds import Holder
 from tidelog.mirror.branch.plan import NotABranchError, TableFiles, require_branchable
-from tidelog.mirror.branch.tables import FileTaker, read_table
+from tidelog.mirror.branch.tables import FileTaker, links_pace, read_table
 from tidelog.mirror.copying import Bandwidth, Copier
 from tidelog.mirror.promotion import end_transactions
 from tidelog.mirror.tables import rank
@@ -171,7 +171,7 @@ def _objects(storage: Storage, folder: str) -> Iterator[str]:
 def _take(source: Lake, target: Lake, tables: Mapping[str, int], *, again: bool) -> tuple[list[TableFiles], FileTaker]:
     read = [read_table(source.storage, table, version) for table, version in tables.items()]
     copier = Copier(source.storage, target.storage, Bandwidth(source.clock, None))
-    taker = FileTaker(source.storage, target.storage, copier, again)
+    taker = FileTaker(source.storage, target.storage, copier, again, links_pace(source.clock))
     try:
         sizes = {path: size for table in read for path, size in table.files.items()}
         lost = frozenset().union(*(table.live for table in read)).intersection(taker.take(sizes))
