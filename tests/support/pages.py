@@ -59,6 +59,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("docs/replicas.md", "make demo-replicas"): "builds MinIO and takes a minute; `make reliability` runs such nodes",
     ("docs/replicas.md", "tidelog check --store s3://lakes"): "needs four nodes; test_check_store.py tries small ones",
     ("docs/replicas.md", "go install github.com/minio"): "needs four machines",
+    ("docs/replicas.md", "git clone https://github.com/seaweedfs"): "builds for a quarter of an hour",
     (
         "docs/schemas.md",
         ".venv/bin/tidelog --lake /tmp/lake registry start",
