@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -87,7 +87,7 @@ def _decoded(held: "_GroupBytes", metadata: pq.FileMetaData, group: int) -> File
 
 def file_columns(rows: pa.StructArray) -> FileColumns:
     """What rows of `add` say of their files, but for where in the log they lie."""
-    size, modified = (rows.field(name).cast(pa.int64()).to_numpy() for name in ("size", "modificationTime"))
+    size, modified = (_integers(rows.field(name)) for name in ("size", "modificationTime"))
     return FileColumns(rows.field("path"), size, modified, rows.field("dataChange"), rows.field("stats"))
 
 
@@ -131,12 +131,12 @@ def numbers_of(maps: pa.MapArray, *keys: str) -> list[I64] | None:
 
     None where a map is null, or has a key twice or not at all, or where any value of a map is no number.
     """
-    offsets = maps.offsets.to_numpy()
+    offsets = _integers(maps.offsets)
     first, last = int(offsets[0]), int(offsets[-1])
     texts, names = (part.slice(first, last - first) for part in (maps.items, maps.keys))
     if maps.null_count or not are_numbers(texts):
         return None
-    values = texts.cast(pa.int64()).to_numpy()
+    values = _integers(texts)
     numbers = []
     for key in keys:
         hits = _places_of(names, key)
@@ -146,10 +146,15 @@ def numbers_of(maps: pa.MapArray, *keys: str) -> list[I64] | None:
     return numbers
 
 
+def _integers(array: pa.Array) -> I64:
+    """An array without nulls, as 64 bits. `to_numpy` loads pandas, which takes longer than to read a large topic."""
+    return cast(I64, np.from_dlpack(array.cast(pa.int64())))
+
+
 def _places_of(texts: pa.Array, text: str) -> I64:
     if isinstance(texts, pa.DictionaryArray):
-        code = texts.dictionary.index(text).as_py()
-        return np.flatnonzero(texts.indices.to_numpy() == code)
+        known = texts.dictionary.to_pylist()
+        return np.flatnonzero(_integers(texts.indices) == (known.index(text) if text in known else -1))
     return np.flatnonzero(pc.equal(texts, text).to_numpy(zero_copy_only=False))
 
 
