@@ -223,7 +223,7 @@ class NameList:
     """Some of a few names, as a list or as a text with commas between them.
 
     `in_order`: the given order counts, and a name that is repeated counts once; there is at least one, in any
-    case. Else the names are a set, which may be empty, and none is repeated; they are told as they were given.
+    case. Else the names are a set, which may be empty, and none is repeated; they keep the order given.
     """
 
     options: tuple[str, ...]

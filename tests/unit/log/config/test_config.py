@@ -185,10 +185,8 @@ def test_a_value_that_is_no_string_is_refused(value: Any) -> None:
         ("", "", ()),
     ],
 )
-def test_cleanup_policies_are_a_list_that_is_told_as_it_was_given(
-    text: str, canonical: str, value: tuple[str, ...]
-) -> None:
-    """In Kafka's way: what sets a configuration compares it with what is told, and sets it again where they differ."""
+def test_cleanup_policies_are_a_list_that_keeps_its_order(text: str, canonical: str, value: tuple[str, ...]) -> None:
+    """In Kafka's way: what sets a configuration compares it with what it reads, and sets it again where they differ."""
     config = TopicConfig.parse({"cleanup.policy": text})
     assert config.cleanup_policy == value
     assert config.overrides == {"cleanup.policy": canonical}
