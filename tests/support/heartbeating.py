@@ -17,6 +17,8 @@ from tidelog.log.base.errors import TidelogError
 from tidelog.transactions.ports import GroupIdentity
 
 JOINS, LEAVES, AWAY = 0, -1, -2
+# Rounds of heartbeats after which a group is at rest in which nothing was written, and all own what they did.
+_QUIET = 5
 
 
 def topics(**partitions: int) -> dict[str, AssignableTopic | None]:
@@ -313,6 +315,19 @@ class RandomGroup:
             if isinstance(client, Client):
                 client.unsure = client.unsure or not client.reticent
 
+    def rest(self, rounds: int) -> None:
+        """All clients beat in turn, until for some rounds nothing has changed."""
+        seen: list[Any] = []
+        for _ in range(rounds):
+            for client in self.clients.values():
+                if isinstance(client, Client):
+                    client.revoke()
+                self.beat(client)
+                self.check()
+            seen.append((self.heard.writes, [client.owned for client in self.clients.values()]))
+            if len(seen) > _QUIET and seen[-1] == seen[-1 - _QUIET]:
+                return
+
     def settle(self) -> None:
         """In quiet times all partitions find one owner each, and nothing is written any more."""
         self.end_trouble()
@@ -321,11 +336,7 @@ class RandomGroup:
         self.evict(gone)
         if not self.clients:
             return
-        for _ in range(30):
-            for client in self.clients.values():
-                client.revoke()
-                self.beat(client)
-                self.check()
+        self.rest(30)
         before = self.heard.writes
         for client in self.clients.values():
             client.revoke()

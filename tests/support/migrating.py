@@ -220,12 +220,7 @@ class MixedGroup(RandomGroup):
         self.evict([] if group is None else [name for name in group.members if name not in self.clients])
         if not self.clients:
             return
-        for _ in range(60):
-            for client in self.clients.values():
-                if isinstance(client, Client):
-                    client.revoke()
-                self.beat(client)
-                self.check()
+        self.rest(60)
         found = self.heard.view.group
         assert found is not None
         assert found.phase == "Stable"

@@ -1,9 +1,9 @@
-"""What members of a group with epochs were told last, and what they said since that they own. Pure.
+"""What members of a group with epochs were given last, and what they said since that they own. Pure.
 
-A client says what it owns once it has done as it was told: librdkafka and Java's leave it out of all other heartbeats.
-So it is told one thing at a time. One that was given a partition, has not taken it yet, and is told that it has
-nothing finds that it has nothing already, and says no more about it: the coordinator would wait for its revocation for
-as long as a rebalance may take.
+A client says what it owns once it has taken what it was given: librdkafka and Java's leave it out of all other
+heartbeats. So it is given one assignment at a time. One that was given a partition, has not taken it yet, and hears
+that it has nothing finds that it has nothing already, and says no more about it: the coordinator would wait for its
+revocation for as long as a rebalance may take.
 
 In a heartbeat that says all, or is repeated word for word, a client says what it owned when it acknowledged last, be it
 about to take what it was given since. So only what differs from that is an acknowledgement.
@@ -32,16 +32,16 @@ class Acknowledgements:
 
     def __init__(self) -> None:
         self._said: dict[str, Said] = {}
-        # What each has not acknowledged yet, by the epoch in which it was told: in two at most.
-        self._told: dict[str, dict[int, Any]] = {}
+        # What each has not acknowledged yet, by the epoch in which it was given: in two at most.
+        self._given: dict[str, dict[int, Any]] = {}
 
     def keep(self, members: Container[str]) -> None:
         """Forget all but these."""
         self._said = {name: owned for name, owned in self._said.items() if name in members}
-        self._told = {name: told for name, told in self._told.items() if name in members}
+        self._given = {name: given for name, given in self._given.items() if name in members}
 
     def heard(self, request: Request, group: AnyGroup) -> Request:
-        """The request as it is to be taken: of a member that is about to take what it was told, which may own that.
+        """The request as it is to be taken: of a member that is about to take what it was given, which may own that.
 
         `group`: as it was last seen. One of which nothing is known here is taken for about to take all that it may.
         """
@@ -50,16 +50,16 @@ class Acknowledgements:
             return request
         held: Any = _said(member.held)
         owned: Any = request.owned
-        if owned - held:  # it is refused
+        if owned - held:  # more than it may: that is for the rule
             return request
         if name not in self._said:
-            self._said[name], self._told[name] = owned, {request.epoch: member.held}
-        told = self._told[name].get(request.epoch)
-        is_about_to_take = told is not None and owned == self._said[name] and owned != _said(told)
+            self._said[name], self._given[name] = owned, {request.epoch: member.held}
+        given = self._given[name].get(request.epoch)
+        is_about_to_take = given is not None and owned == self._said[name] and owned != _said(given)
         return replace(request, owned=held) if is_about_to_take else request
 
     def answered(self, request: Request, answer: Answer, *, believed: bool) -> Answer:
-        """The answer with what the member is to hear now: until it acknowledges what it was told last, that once more.
+        """The answer with what the member is to hear now: until it acknowledges what it was given last, that once more.
 
         What it is to give up is its own until it says that it did, so that it may take it first. `believed`: the
         request was taken as it is.
@@ -69,20 +69,22 @@ class Acknowledgements:
         if request.epoch < JOINS or member is None:
             return answer
         if request.owned is not None and believed:
-            self._said[name], self._told[name] = request.owned, {}
+            self._said[name], self._given[name] = request.owned, {}
         else:
             answer = replace(answer, assigned=self._due(name, member, answer.assigned))
         if answer.assigned is not None:
-            before = {epoch: told for epoch, told in self._told.get(name, {}).items() if epoch == member.previous_epoch}
-            self._told[name] = {**before, answer.epoch: answer.assigned}
+            before = {
+                epoch: given for epoch, given in self._given.get(name, {}).items() if epoch == member.previous_epoch
+            }
+            self._given[name] = {**before, answer.epoch: answer.assigned}
         return answer
 
     def _due(self, name: str, member: Any, assigned: Any) -> Any:
         """What a member hears that does not say what it owns; `assigned`: what its group's rule would have it hear."""
-        said, told = self._said.get(name), self._told.get(name, {})
+        said, given = self._said.get(name), self._given.get(name, {})
         if said is None:
             return assigned
-        last = told[max(told)] if told else None
+        last = given[max(given)] if given else None
         if last is not None and _said(last) != said and not last - member.held and last - member.assigned:
             return last
         return member.assigned if assigned is None and _said(member.assigned) != said else assigned

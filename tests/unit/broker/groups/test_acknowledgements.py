@@ -7,7 +7,7 @@ from tidelog.groups.model import AssignedPartition, Assignment
 
 
 class Coordinator:
-    """One that has heartbeats decided, and remembers what members said and were told."""
+    """One that has heartbeats decided, and remembers what members said and were given."""
 
     def __init__(self, **partitions: int) -> None:
         self.heard = Heard(topics(**partitions))
@@ -28,7 +28,7 @@ def parts(*numbers: int) -> Assignment:
 
 
 def test_what_a_member_has_not_taken_yet_it_takes_before_it_gives_it_up() -> None:
-    """A client that is told to own nothing, and owns nothing yet, would say no more; the others would wait for it."""
+    """A client that has taken nothing yet, and hears that it has nothing, would say no more: the others would wait."""
     group = Coordinator(t=2)
     assert group.beat("a", epoch=JOINS) == parts(0, 1)
     assert group.beat("b", epoch=JOINS) == frozenset()
