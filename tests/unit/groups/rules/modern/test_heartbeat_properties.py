@@ -99,7 +99,7 @@ def takes_back_what_was_not_taken_yet() -> Iterator[None]:
     real = Acknowledgements._due
 
     def due(self, name, member, assigned):
-        self._told.pop(name, None)
+        self._given.pop(name, None)
         return real(self, name, member, assigned)
 
     with patch.object(Acknowledgements, "_due", due):
