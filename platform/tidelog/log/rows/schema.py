@@ -6,6 +6,7 @@ list of structs. A column without a value is not in it. JSON and Parquet give th
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -52,6 +53,7 @@ class RowSchema:
             self._since |= dict.fromkeys(added, version)
             fields = [("base_offset", pa.int64()), (POSITION, pa.int64()), *self._kinds.items()]
             self._shapes.append(TableShape(delta_schema(fields), ("base_offset",), later=frozenset(later)))
+        self._json = {name: _Json.of(kind) for name, kind in self._kinds.items()}
         self.file = pa.schema([pa.field(POSITION, pa.int64()), *(pa.field(n, t) for n, t in self._kinds.items())])
 
     @property
@@ -78,11 +80,11 @@ class RowSchema:
 
     def to_json(self, row: Row) -> dict[str, Any]:
         """The row as a log entry holds it: bytes are base64. Raises KeyError for a column that is not there."""
-        return {name: _to_json(self._kinds[name], value) for name, value in row.items() if value is not None}
+        return {name: _to_json(self._json[name], value) for name, value in row.items() if value is not None}
 
     def from_json(self, body: object) -> Row:
         """The row of a log entry. Raises ValueError when it is none of this kind."""
-        return _struct_from_json(self._kinds, body)
+        return _struct_from_json(self._json, body)
 
     def checked(self, row: Row) -> Row:
         """The row as JSON gives it back. Raises ValueError when it is none of this kind, or no text can hold it."""
@@ -150,41 +152,54 @@ def _arrow_type(kind: Any) -> pa.DataType:
     return pa.struct([pa.field(f["name"], _arrow_type(f["type"])) for f in kind["fields"]])
 
 
-def _kinds_of(kind: pa.DataType) -> dict[str, pa.DataType]:
-    """The columns of a list of structs."""
-    return {f.name: f.type for f in kind.value_type}
-
-
 # --- JSON --------------------------------------------------------------------------------------------------
 
 
-def _to_json(kind: pa.DataType, value: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Json:
+    """How JSON has the values of a column, looked up in its type once.
+
+    `kind`: Python's type in JSON. `limit`: of integers. `columns`: of a list of structs; None for all else.
+    """
+
+    kind: type | None
+    is_binary: bool
+    limit: int | None
+    columns: "Mapping[str, _Json] | None"
+
+    @classmethod
+    def of(cls, kind: pa.DataType) -> "_Json":
+        is_structs = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
+        columns = {f.name: cls.of(f.type) for f in kind.value_type} if is_structs else None
+        return cls(_PYTHON.get(kind), pa.types.is_binary(kind), _LIMITS.get(kind), columns)
+
+
+def _to_json(json: _Json, value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, list):
-        kinds = _kinds_of(kind)
-        return [{n: _to_json(kinds[n], v) for n, v in item.items() if v is not None} for item in value]
+        columns = json.columns or {}
+        return [{n: _to_json(columns[n], v) for n, v in item.items() if v is not None} for item in value]
     return value
 
 
-def _struct_from_json(kinds: Mapping[str, pa.DataType], body: object) -> dict[str, Any]:
+def _struct_from_json(columns: Mapping[str, _Json], body: object) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise ValueError(f"{body!r} is no row")
-    unknown = body.keys() - kinds.keys()
+    unknown = body.keys() - columns.keys()
     if unknown:
         raise ValueError(f"there is no column {min(unknown)!r}")
-    return {name: _from_json(name, kinds[name], value) for name, value in body.items()}
+    return {name: _from_json(name, columns[name], value) for name, value in body.items()}
 
 
-def _from_json(name: str, kind: pa.DataType, value: Any) -> Any:
-    if pa.types.is_list(kind) and isinstance(value, list):
-        kinds = _kinds_of(kind)
-        return [_struct_from_json(kinds, item) for item in value]
-    if type(value) is not _PYTHON.get(kind):
+def _from_json(name: str, json: _Json, value: Any) -> Any:
+    if json.columns is not None and isinstance(value, list):
+        return [_struct_from_json(json.columns, item) for item in value]
+    if type(value) is not json.kind:
         raise ValueError(f"column {name!r} is {value!r}")
-    if pa.types.is_binary(kind):
+    if json.is_binary:
         return b64decode(str(value), validate=True)
-    if isinstance(value, int) and not -(limit := _LIMITS.get(kind, 2)) <= value < limit:
+    if json.limit is not None and isinstance(value, int) and not -json.limit <= value < json.limit:
         raise ValueError(f"column {name!r} is {value}, which it has no room for")
     return value
 
