@@ -53,7 +53,7 @@ class RowSchema:
             self._since |= dict.fromkeys(added, version)
             fields = [("base_offset", pa.int64()), (POSITION, pa.int64()), *self._kinds.items()]
             self._shapes.append(TableShape(delta_schema(fields), ("base_offset",), later=frozenset(later)))
-        self._json = {name: _Json.of(kind) for name, kind in self._kinds.items()}
+        self._json = {name: _ColumnJson.of(kind) for name, kind in self._kinds.items()}
         self.file = pa.schema([pa.field(POSITION, pa.int64()), *(pa.field(n, t) for n, t in self._kinds.items())])
 
     @property
@@ -156,7 +156,7 @@ def _arrow_type(kind: Any) -> pa.DataType:
 
 
 @dataclass(frozen=True, slots=True)
-class _Json:
+class _ColumnJson:
     """How JSON has the values of a column, looked up in its type once.
 
     `kind`: Python's type in JSON. `limit`: of integers. `columns`: of a list of structs; None for all else.
@@ -165,16 +165,16 @@ class _Json:
     kind: type | None
     is_binary: bool
     limit: int | None
-    columns: "Mapping[str, _Json] | None"
+    columns: "Mapping[str, _ColumnJson] | None"
 
     @classmethod
-    def of(cls, kind: pa.DataType) -> "_Json":
+    def of(cls, kind: pa.DataType) -> "_ColumnJson":
         is_structs = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
         columns = {f.name: cls.of(f.type) for f in kind.value_type} if is_structs else None
         return cls(_PYTHON.get(kind), pa.types.is_binary(kind), _LIMITS.get(kind), columns)
 
 
-def _to_json(json: _Json, value: Any) -> Any:
+def _to_json(json: _ColumnJson, value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, list):
@@ -183,7 +183,7 @@ def _to_json(json: _Json, value: Any) -> Any:
     return value
 
 
-def _struct_from_json(columns: Mapping[str, _Json], body: object) -> dict[str, Any]:
+def _struct_from_json(columns: Mapping[str, _ColumnJson], body: object) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise ValueError(f"{body!r} is no row")
     unknown = body.keys() - columns.keys()
@@ -192,7 +192,7 @@ def _struct_from_json(columns: Mapping[str, _Json], body: object) -> dict[str, A
     return {name: _from_json(name, columns[name], value) for name, value in body.items()}
 
 
-def _from_json(name: str, json: _Json, value: Any) -> Any:
+def _from_json(name: str, json: _ColumnJson, value: Any) -> Any:
     if json.columns is not None and isinstance(value, list):
         return [_struct_from_json(json.columns, item) for item in value]
     if type(value) is not json.kind:
