@@ -33,7 +33,7 @@ _CONTROLLERS = tuple(
     f"{name}-controller"
     for name in (
         "statefulset", "deployment", "replicaset", "job", "cronjob", "disruption", "serviceaccount", "namespace",
-        "garbage-collector",
+        "garbage-collector", "persistentvolumeclaim-protection",
     )
 )  # fmt: skip
 
