@@ -176,7 +176,7 @@ class _Release:
 
 def tests(server: Server) -> dict[str, Callable[[], None]]:
     """The tests, by name."""
-    os.environ["KUBECONFIG"] = os.devnull  # Helm is told where the server is
+    os.environ["KUBECONFIG"] = os.devnull  # Helm gets the address of the server
     found: dict[str, Callable[[], None]] = {
         f"installs {name}, with restricted pods": lambda name=name: _installs(server, name) for name in NAMES
     }
@@ -261,4 +261,4 @@ def _refuses(server: Server) -> None:
         place = f"/apis/apps/v1/namespaces/{release.namespace}/statefulsets/{brokers['metadata']['name']}"
         status, said = server.call("PATCH", place, wrong, "application/strategic-merge-patch+json")
         assert status == 200, said
-        eventually(lambda: any("violates PodSecurity" in one for one in release.refused()), "the refusal is told")
+        eventually(lambda: any("violates PodSecurity" in one for one in release.refused()), "the refusal is an event")
