@@ -2,7 +2,7 @@
 
 import asyncio
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from tidelog.access.quotas import Limits
@@ -172,3 +172,32 @@ def connections(
     clock = clock or FakeClock()
     throttling = Throttling(lambda: limits or {}, clock, QuotaSettings(), processor_s)
     return Connections(handlers, clock, Bounds(**bounds), BrokerMeter(), throttling)
+
+
+def produce(correlation_id: int, size: int = 0) -> bytes:
+    """A request Produce 3 without topics; `size` bytes of it are its transactional id."""
+    name = struct.pack(">h", -1) if not size else struct.pack(">h", size) + b"x" * size
+    return request(ApiKey.PRODUCE, 3, correlation_id, name + struct.pack(">hii", 1, 1000, 0))
+
+
+def fetch(correlation_id: int) -> bytes:
+    """A request Fetch 4 of no partition."""
+    return request(ApiKey.FETCH, 4, correlation_id, struct.pack(">iiiibi", -1, 500, 1, 1 << 20, 0, 0))
+
+
+def list_groups(correlation_id: int) -> bytes:
+    """A request ListGroups 0."""
+    return request(ApiKey.LIST_GROUPS, 0, correlation_id)
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run the scenario in a loop, and see that nothing of it was left or fell silently."""
+
+    async def whole() -> None:
+        unhandled: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: unhandled.append(what))
+        await scenario()
+        await settle()
+        assert unhandled == []
+
+    asyncio.run(whole())

@@ -14,7 +14,7 @@ from tidelog.broker.base.calls import Call, Encoded, Peer
 from tidelog.broker.base.meter import RequestMeter
 from tidelog.broker.server.answering import Answering, Pieces
 from tidelog.broker.server.connection_port import Server
-from tidelog.broker.server.received import Received, log_failure, request_id
+from tidelog.broker.server.received import Received, log_failure, outliving, request_id
 from tidelog.broker.server.receiving import FrameReceiver, has_gone
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.errors import (
@@ -36,8 +36,6 @@ MOST_WAITING = 64
 # A client that takes nothing of its answers for so long is dropped, where no fetch begins because of them.
 HELD_UP_S = 5.0
 TOO_MANY = "its address is over its connection_creation_rate"
-# Requests that wait for others: they end with their connection. All others are executed, as acks=0 needs.
-_WAIT_FOR_OTHERS = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
 # Their handlers answer versions that are not offered: KIP-511, KAFKA-18659.
 _ANSWER_ANY_VERSION = frozenset({ApiKey.API_VERSIONS, ApiKey.PRODUCE})
 
@@ -123,15 +121,13 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._server.answers.forget(self._advance)
         self._server.answers.give_back(self._unsent)
         self._unsent = 0
-        for waiting in self._waiting:
-            if waiting.task is not None and waiting.header.key in _WAIT_FOR_OTHERS:
-                waiting.task.cancel()
         self._frames.drop()
-        # Requests that are executed all the same hold their memory until then.
-        self._waiting = [waiting for waiting in self._waiting if waiting.has_begun and not waiting.is_done]
-        self._sizes = sum(waiting.size for waiting in self._waiting)
+        is_logged_in = self._login is None or self._login.is_done
+        self._waiting = outliving(self._waiting, begins=is_logged_in and not self._draining and self._closed_s is None)
+        self._sizes = sum(waiting.size for waiting in self._waiting)  # they hold their memory until then
         self._account()
         self._server.closed(self)
+        self._begin_next()
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the frame says
         """Where the next bytes go."""
@@ -437,9 +433,14 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._waiting.remove(waiting)
             self._sizes -= waiting.size
             self._account()
-        error = waiting.error
-        if error is not None and not isinstance(error, ClosedConnectionError | asyncio.CancelledError):
+        self._begin_next()
+        if not isinstance(error := waiting.error, ClosedConnectionError | asyncio.CancelledError | None):
             log_failure(self.peer, waiting.header, error)
+
+    def _begin_next(self) -> None:
+        """Begin the request whose turn has come; its client is gone."""
+        if self._waiting and not self._waiting[0].has_begun:
+            self._begin(self._waiting[0])
 
     async def _answer(self, waiting: Received, frame: memoryview) -> Pieces:
         header = waiting.header

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from tidelog.broker.access.throttling import ThrottledRequest
 from tidelog.broker.base.calls import Peer, Reply
@@ -14,6 +15,10 @@ from tidelog.log.base.request_ids import RequestId, RequestSpan
 from tidelog.server.telemetry.tracing import Tracing, traceparents_of_pieces, traceparents_of_records
 
 logger = logging.getLogger(__name__)
+
+
+# Requests that wait for others: they end with their connection.
+_WAIT_FOR_OTHERS = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
 
 
 class Received:
@@ -122,3 +127,19 @@ def log_failure(peer: Peer, header: Header, error: BaseException) -> None:
         exc_info=error,
         extra={"request": request_id(peer, header)},
     )
+
+
+def outliving(waiting: Iterable[Any], *, begins: bool) -> list[Any]:
+    """Of the requests of a client that is gone, those that are executed all the same, in their order.
+
+    Those that came whole are, as a producer with acks=0 needs, and a member that leaves its group and is gone, but for
+    those that wait for others. `begins`: also those whose turn has not come yet.
+    """
+    left = []
+    for one in waiting:
+        waits = one.header.key in _WAIT_FOR_OTHERS
+        if waits and one.task is not None:
+            one.task.cancel()
+        if not one.is_done and (one.has_begun or (begins and not waits)):
+            left.append(one)
+    return left

@@ -5,7 +5,7 @@ import logging
 import struct
 
 import pytest
-from support.broker_connections import Client, Handler, connections, request, settle
+from support.broker_connections import Client, Handler, connections, fetch, list_groups, produce, request, run, settle
 
 from tidelog.broker.base.calls import Encoded
 from tidelog.broker.wire.apis import ApiKey
@@ -13,33 +13,6 @@ from tidelog.broker.wire.apis import ApiKey
 PRODUCE, FETCH, LIST_GROUPS, API_VERSIONS = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_GROUPS, ApiKey.API_VERSIONS
 GROUPS = {"error_code": 0, "groups": []}
 DONE = Encoded([b"done"])
-
-
-def produce(correlation_id, size=0):
-    """A request Produce 3 without topics; `size` bytes of it are its transactional id."""
-    name = struct.pack(">h", -1) if not size else struct.pack(">h", size) + b"x" * size
-    return request(PRODUCE, 3, correlation_id, name + struct.pack(">hii", 1, 1000, 0))
-
-
-def fetch(correlation_id):
-    return request(FETCH, 4, correlation_id, struct.pack(">iiiibi", -1, 500, 1, 1 << 20, 0, 0))
-
-
-def list_groups(correlation_id):
-    return request(LIST_GROUPS, 0, correlation_id)
-
-
-def run(scenario):
-    """Run the scenario in a loop, and see that nothing of it was left or fell silently."""
-
-    async def whole():
-        unhandled = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, what: unhandled.append(what))
-        await scenario()
-        await settle()
-        assert unhandled == []
-
-    asyncio.run(whole())
 
 
 # --- order -------------------------------------------------------------------------------------------------
@@ -87,38 +60,6 @@ def test_a_produce_request_does_not_overtake_another_kind_of_request():
         first.end(0)
         await settle()
         assert len(second.begun) == 1
-
-    run(scenario)
-
-
-def test_a_client_that_asks_for_no_answer_gets_none_and_its_requests_outlive_it():
-    async def scenario():
-        handler = Handler()
-        all_ = connections({PRODUCE: handler})
-        client = Client(all_)
-        client.send(produce(1))
-        await settle()
-        client.transport.abort()
-        await settle()
-        assert handler.cancelled == 0
-        handler.end(0)
-        await settle()
-        assert all_.requests.used == 0
-
-    run(scenario)
-
-
-def test_a_long_poll_ends_with_its_connection():
-    async def scenario():
-        handler = Handler()
-        all_ = connections({FETCH: handler})
-        client = Client(all_)
-        client.send(fetch(1))
-        await settle()
-        client.transport.abort()
-        await settle()
-        assert handler.cancelled == 1
-        assert (all_.requests.used, len(all_)) == (0, 0)
 
     run(scenario)
 
