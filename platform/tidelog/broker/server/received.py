@@ -129,17 +129,17 @@ def log_failure(peer: Peer, header: Header, error: BaseException) -> None:
     )
 
 
-def outliving(waiting: Iterable[Any], *, begins: bool) -> list[Any]:
+def outliving(requests: Iterable[Any], *, begins: bool) -> list[Any]:
     """Of the requests of a client that is gone, those that are executed all the same, in their order.
 
     Those that came whole are, as a producer with acks=0 needs, and a member that leaves its group and is gone, but for
     those that wait for others. `begins`: also those whose turn has not come yet.
     """
     left = []
-    for one in waiting:
-        waits = one.header.key in _WAIT_FOR_OTHERS
-        if waits and one.task is not None:
-            one.task.cancel()
-        if not one.is_done and (one.has_begun or (begins and not waits)):
-            left.append(one)
+    for request in requests:
+        waits = request.header.key in _WAIT_FOR_OTHERS
+        if waits and request.task is not None:
+            request.task.cancel()
+        if not request.is_done and (request.has_begun or (begins and not waits)):
+            left.append(request)
     return left
