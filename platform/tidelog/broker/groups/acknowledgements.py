@@ -46,7 +46,8 @@ class Acknowledgements:
         `group`: as it was last seen. One of which nothing is known here is taken for about to take all that it may.
         """
         name, member = request.member_id, group.members.get(request.member_id)
-        if request.epoch <= JOINS or request.owned is None or not isinstance(member, ConsumerMember | StreamsMember):
+        kind = StreamsMember if isinstance(request, StreamsHeartbeat) else ConsumerMember
+        if request.epoch <= JOINS or request.owned is None or not isinstance(member, kind):
             return request
         held: Any = _said(member.held)
         owned: Any = request.owned

@@ -4,6 +4,8 @@ from support.heartbeating import JOINS, Heard, request_of, topics
 
 from tidelog.broker.groups.acknowledgements import Acknowledgements
 from tidelog.groups.model import AssignedPartition, Assignment
+from tidelog.groups.rules.streams.heartbeat import StreamsHeartbeat
+from tidelog.groups.topology import Tasks
 
 
 class Coordinator:
@@ -100,3 +102,11 @@ def test_one_that_is_no_member_is_forgotten() -> None:
     group.beat("b", epoch=JOINS)
     group.acknowledgements.keep({"b"})
     assert group.beat("a") == parts(0)
+
+
+def test_what_a_member_of_another_protocol_says_is_for_the_rule_to_refuse() -> None:
+    """Any client may name a member of any group."""
+    group = Coordinator(t=2)
+    group.beat("a", epoch=JOINS)
+    request = StreamsHeartbeat(group_id="g", member_id="a", epoch=1, owned=Tasks())
+    assert group.acknowledgements.heard(request, group.heard.group) is request
