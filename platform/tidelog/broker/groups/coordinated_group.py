@@ -237,11 +237,11 @@ class CoordinatedGroup:
         self._deadlines = {name: at for name, at in self._deadlines.items() if name in state.members}
         self._heard.intersection_update(state.members)
         self.matched_until_s = {name: at for name, at in self.matched_until_s.items() if name in state.members}
-        self.acknowledgements.keep(state.members)
         self.native.intersection_update(state.members)
         self.unsorted = set(state.members).difference(self._deadlines, self.native)
         if state is not before:  # it is looked at a few times a second, and has many members
             self._revocations = self._revoking(now_s)
+            self.acknowledgements.keep(state.members)
         return [*self._joins_over(now_s), *self._syncs_over(now_s)]
 
     def _revoking(self, now_s: float) -> dict[str, tuple[int, float]]:
