@@ -21,9 +21,10 @@ from tidelog.jobs.on_spark.executor import (
 from tidelog.jobs.transfer.spark_errors import first_line
 from tidelog.log.base.clock import SystemClock
 from tidelog.log.base.errors import MissingSegmentError, TidelogError
+from tidelog.log.base.rate import Rate
 from tidelog.log.door.commit_objects import require_stored
 from tidelog.log.lake import Lake
-from tidelog.mirror.copying import Bandwidth, Copier
+from tidelog.mirror.copying import Copier
 
 # What is copied sooner here than a Spark job begins.
 _FEW_BYTES: Final = 64 * 1024 * 1024
@@ -53,7 +54,7 @@ class SparkCopier(Copier):
     """As `Copier`, but that many files are copied by Spark's tasks. `few_bytes`: up to that they are not many."""
 
     def __init__(self, spark: SparkSession, source: Lake, follower: Lake, *, few_bytes: int = _FEW_BYTES) -> None:
-        super().__init__(source.storage, follower.storage, Bandwidth(SystemClock(), None))
+        super().__init__(source.storage, follower.storage, Rate(SystemClock(), None))
         self._spark = spark
         self._from = LakeAddress(source.uri, source.options)
         self._to = LakeAddress(follower.uri, follower.options)
@@ -106,7 +107,7 @@ def _run(source: LakeAddress, follower: LakeAddress, batches: Batches) -> Batche
 
 
 def _results(source: LakeAddress, follower: LakeAddress, tasks: Iterable[CopyTask]) -> Iterator[CopyResult]:
-    copier = Copier(source.open(), follower.open(), Bandwidth(SystemClock(), None))
+    copier = Copier(source.open(), follower.open(), Rate(SystemClock(), None))
     try:
         for task in tasks:
             before = copier.copied_bytes

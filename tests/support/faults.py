@@ -100,12 +100,12 @@ class FaultyStorage:
     def links_from(self, source: Storage) -> bool:
         return isinstance(self.inner, LinksObjects) and self.inner.links_from(_inner(source))
 
-    def link_in(self, source: Storage, paths: Sequence[str], before: Callable[[int], None] = lambda _: None) -> Linked:
+    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
         """The hook is called around each object."""
         assert isinstance(self.inner, LinksObjects)
         inner, done = self.inner, Linked()
         for path in paths:
-            one = self._around("link_in", path, lambda path=path: inner.link_in(_inner(source), [path], before))
+            one = self._around("link_in", path, lambda path=path: inner.link_in(_inner(source), [path]))
             done = Linked((*done.missing, *one.missing), (*done.unlinked, *one.unlinked))
         return done
 

@@ -45,9 +45,9 @@ class MemoryDisk(MemoryStorage):
             self._make_durable(path)
         return created
 
-    def link_in(self, source: Storage, paths: Sequence[str], before: Callable[[int], None] = lambda _: None) -> Linked:
+    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
         """Durable at once, where the source is no disk; else as far as the source's objects are."""
-        done = super().link_in(source, paths, before)
+        done = super().link_in(source, paths)
         lost = source._objects.keys() - source._durable.keys() if isinstance(source, MemoryDisk) else set()
         for path in set(paths) - set(done.missing) - lost:
             self._make_durable(path)

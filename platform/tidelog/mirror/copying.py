@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from tidelog.log.base.clock import Clock, machine_started_ms
+from tidelog.log.base.clock import machine_started_ms
 from tidelog.log.base.errors import MissingSegmentError, ObjectNotFoundError, StorageError
+from tidelog.log.base.rate import Rate
 from tidelog.log.storage.port import CopiesFiles, Distant, OnThisMachine, Storage
 
 T = TypeVar("T")
@@ -15,33 +16,6 @@ R = TypeVar("R")
 
 # Up to this size a file is read at once; a larger one goes through by pieces.
 PIECE_BYTES: Final = 4 * 1024 * 1024
-# A limit of bytes lets this much of a second pass at once.
-_BURST_S: Final = 0.25
-
-
-class Bandwidth:
-    """At most a number of bytes, or of files, a second, over all threads; None for no limit.
-
-    What of it was not used passes later, as far as it is that of `burst_s` seconds.
-    """
-
-    def __init__(self, clock: Clock, per_s: float | None, burst_s: float = _BURST_S) -> None:
-        self._clock = clock
-        self._rate = per_s
-        self._burst_s = burst_s
-        self._lock = threading.Lock()
-        self._free_s = float("-inf")
-
-    def take(self, size: int) -> None:
-        """Wait until `size` of them may pass."""
-        if self._rate is None:
-            return
-        with self._lock:
-            now_s = self._clock.elapsed_s()
-            self._free_s = max(self._free_s, now_s - self._burst_s) + size / self._rate
-            wait_s = self._free_s - now_s
-        if wait_s > 0:
-            self._clock.sleep(wait_s)
 
 
 @dataclass
@@ -50,7 +24,7 @@ class Copier:
 
     source: Storage
     follower: Storage
-    bandwidth: Bandwidth
+    rate: Rate
     copied_bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -94,7 +68,7 @@ class Copier:
             if isinstance(self.source, OnThisMachine) and isinstance(self.follower, CopiesFiles):
                 self._copy_inside(self.source, self.follower, path, size)
                 return True
-            self.bandwidth.take(min(size, PIECE_BYTES))
+            self.rate.take(min(size, PIECE_BYTES))
             if size <= PIECE_BYTES:
                 data = self.source.get(path)
                 if len(data) != size:
@@ -112,7 +86,7 @@ class Copier:
         folder, _, name = path.rpartition("/")
         piece = min(size, PIECE_BYTES)
         copied = follower.copy_in(
-            path, f"{source.local_path(folder)}/{name}", PIECE_BYTES, lambda: self.bandwidth.take(piece)
+            path, f"{source.local_path(folder)}/{name}", PIECE_BYTES, lambda: self.rate.take(piece)
         )
         if copied != size:
             raise _other_size(path, copied, size)
@@ -127,7 +101,7 @@ class Copier:
             copied = 0
             while piece := source.read(PIECE_BYTES):
                 if copied:
-                    self.bandwidth.take(len(piece))
+                    self.rate.take(len(piece))
                 target.write(piece)
                 copied += len(piece)
             if copied != size:

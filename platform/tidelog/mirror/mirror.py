@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cuts.rules import known_up_to
 from tidelog.log.base.errors import CorruptLogError, MissingSegmentError, StorageError, TidelogError
+from tidelog.log.base.rate import Rate
 from tidelog.log.checkpoints.reading import newest_checkpoint_version
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
@@ -25,7 +26,7 @@ from tidelog.log.storage.port import Distant
 from tidelog.log.upkeep.holds import Holder
 from tidelog.mirror import round_journal
 from tidelog.mirror.checkpoint_start import CheckpointStart
-from tidelog.mirror.copying import Bandwidth, Copier
+from tidelog.mirror.copying import Copier
 from tidelog.mirror.divergence import DivergedError, Divergence
 from tidelog.mirror.follower_log import divergence, head_of, put_entries
 from tidelog.mirror.follower_setup import require_follower
@@ -107,7 +108,7 @@ class Mirror:
         self._number = 0 if lease is None else lease.number
         self.clock = source.clock
         self.run_id = follower.ids.new()
-        self._copier = copier or Copier(source.storage, follower.storage, Bandwidth(self.clock, bytes_per_s))
+        self._copier = copier or Copier(source.storage, follower.storage, Rate(self.clock, bytes_per_s))
         self._starts = CheckpointStart(source.storage, follower.storage, self._copier, self.clock, source.ids)
         self._upkeep = FollowerUpkeep(follower)
         self._tables = SourceTables(source.storage, self._copier, wanted, self._open)

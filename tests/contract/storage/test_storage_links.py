@@ -3,10 +3,12 @@
 import errno
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from support import versitygw
+from support.logs import FakeClock
 from support.storage_adapters import ADAPTERS, names
 from support.unnamed_files import with_unnamed_files
 
@@ -54,11 +56,7 @@ def test_objects_are_linked_and_those_that_are_missing_are_named(stores: tuple[S
     for path in paths:
         source.put(path, path.encode())
     source.put("root.json", b"{}")
-    told: list[int] = []
-    wanted = [*paths, "t/partition=0/gone", "nowhere/gone", "root.json"]
-    assert isinstance(target, LinksObjects)
-    done = target.link_in(source, wanted, told.append)
-    assert sum(told) == len(wanted)
+    done = link(stores, *paths, "t/partition=0/gone", "nowhere/gone", "root.json")
     assert (sorted(done.missing), done.unlinked) == (["nowhere/gone", "t/partition=0/gone"], ())
     assert {path: target.get(path).decode() for path in paths} == {path: path for path in paths}
     assert names(target, "t/partition=1") == paths[4:8]
@@ -191,23 +189,29 @@ def test_the_names_of_linked_files_and_of_their_folders_are_durable(tmp_path: Pa
     assert {str(folder) for folder in below} <= set(synced)
 
 
-def test_links_come_in_portions_each_of_which_is_told_before_it_is_made(tmp_path: Path):
-    source, target = pair("local", tmp_path)
-    paths = [f"t/partition={p}/{i:03}" for p in range(2) for i in range(250)]
+def test_links_come_at_a_pace_that_leaves_appends_of_other_processes_their_syncs(tmp_path: Path):
+    source, _ = pair("local", tmp_path)
+    paths = [f"t/partition={p}/{i:04}" for p in range(2) for i in range(1000)]
     for path in paths:
         source.put(path, b"x")
     there: list[int] = []
-    portions: list[int] = []
 
-    def before(count: int) -> None:
-        there.append(sum(len(names(target, f"t/partition={p}")) for p in range(2)))
-        portions.append(count)
+    class Noted(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            there.append(sum(len(names(target, f"t/partition={p}")) for p in range(2)))
+            super().sleep(seconds)
 
-    assert isinstance(target, LocalStorage)
+    clock = Noted()
+    began_s = clock.elapsed_s()
+    target = LocalStorage(tmp_path / "target", clock=clock)
     target._helpers._max_workers = 0  # the caller alone links, so that the portions come one after another
-    assert target.link_in(source, paths, before) == Linked()
-    assert portions == [100, 100, 50, 100, 100, 50]
-    assert there == [0, 100, 200, 250, 350, 450]
+    assert target.link_in(source, paths[:200]) == Linked()
+    assert clock.elapsed_s() == began_s, "a small branch waits"
+    assert target.link_in(source, paths) == Linked()
+    assert max(after - before for before, after in pairwise([0, *there])) <= 200
+    for _ in range(4):
+        target.link_in(source, paths)
+    assert 0.49 <= clock.elapsed_s() - began_s <= 0.51, "10,000 links are to take half a second"
 
 
 # --- an object store ---------------------------------------------------------------------------------------

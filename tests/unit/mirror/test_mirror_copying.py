@@ -8,10 +8,11 @@ import pytest
 from support.logs import FakeClock
 
 from tidelog.log.base.errors import MissingSegmentError, StorageError
+from tidelog.log.base.rate import Rate
 from tidelog.log.storage.local import LocalStorage
 from tidelog.log.storage.local_files import WORTH_WRITEBACK
 from tidelog.mirror import copying
-from tidelog.mirror.copying import Bandwidth, Copier
+from tidelog.mirror.copying import Copier
 
 SIZES = {"t/empty": 0, "t/small": 10, "u/large": 3 * WORTH_WRITEBACK + 7}
 
@@ -26,9 +27,9 @@ def filled(folder: Path) -> None:
         store.put(path, os.urandom(size))
 
 
-def copier(tmp_path: Path, bandwidth: Bandwidth | None = None) -> Copier:
+def copier(tmp_path: Path, rate: Rate | None = None) -> Copier:
     ours, theirs = LocalStorage(tmp_path / "ours"), LocalStorage(tmp_path / "theirs")
-    return Copier(ours, theirs, bandwidth or Bandwidth(FakeClock(), None))
+    return Copier(ours, theirs, rate or Rate(FakeClock(), None))
 
 
 @pytest.mark.parametrize("kernel", [True, False], ids=["by the kernel", "by its bytes"])
@@ -92,7 +93,7 @@ def test_a_limit_holds_for_copies_by_the_kernel(tmp_path: Path, monkeypatch: pyt
     filled(tmp_path / "ours")
     clock = FakeClock()
     began_s = clock.elapsed_s()
-    found = copier(tmp_path, Bandwidth(clock, WORTH_WRITEBACK))
+    found = copier(tmp_path, Rate(clock, WORTH_WRITEBACK))
     assert found.copy({"u/large": SIZES["u/large"]}) == []
     assert 2.5 <= clock.elapsed_s() - began_s <= 4.5
 

@@ -3,13 +3,11 @@
 import re
 
 import pytest
-from support.logs import FakeClock
 
 from tidelog.cuts.rules import decisions, known_up_to, markers
 from tidelog.log.base.errors import CorruptLogError
 from tidelog.log.config.lake_file import Follows
 from tidelog.log.delta.actions import CommitInfo, Entry, Txn, encode_entry
-from tidelog.mirror.copying import Bandwidth
 from tidelog.mirror.divergence import Divergence, first_difference
 from tidelog.mirror.follower_setup import NotItsFollowerError, Pair, require_adoptable
 from tidelog.mirror.plan import (
@@ -176,17 +174,6 @@ def test_which_lake_may_follow_which(pair: Pair, says: str | None) -> None:
 )
 def test_which_tables_are_shipped_and_in_which_order(name: str, found: Rank | None) -> None:
     assert rank(name, re.compile("ord.*")) is found
-
-
-def test_bandwidth_is_a_rate_over_all_files() -> None:
-    clock = FakeClock()
-    bandwidth = Bandwidth(clock, 1_000)
-    began_s = clock.elapsed_s()
-    for _ in range(10):
-        bandwidth.take(500)
-    assert 4.5 <= clock.elapsed_s() - began_s <= 5
-    Bandwidth(clock, None).take(10**12)
-    assert clock.elapsed_s() - began_s <= 5
 
 
 def test_a_journal_is_read_back_or_not_at_all() -> None:

@@ -1,1 +1,1 @@
-"""tidelog.log.base: errors, clocks, backoff, worker threads; imports nothing of tidelog."""
+"""tidelog.log.base: errors, clocks, backoff, a rate, worker threads; imports nothing of tidelog."""

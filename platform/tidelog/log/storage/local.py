@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from tidelog.log.base.clock import Ids, SystemIds
+from tidelog.log.base.clock import Clock, Ids, SystemClock, SystemIds
 from tidelog.log.base.errors import InvalidPathError, InvalidUriError
 from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.storage.file_systems import is_this_machines, type_of
@@ -64,7 +64,14 @@ class LocalStorage:
     place. Assumes that no program removes folders below the root while it runs.
     """
 
-    def __init__(self, root: str | os.PathLike[str], ids: Ids | None = None, *, unnamed: bool = True) -> None:
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        ids: Ids | None = None,
+        clock: Clock | None = None,
+        *,
+        unnamed: bool = True,
+    ) -> None:
         self._root = os.path.abspath(os.fspath(root))
         if any(c in self._root for c in "%?#"):
             raise InvalidUriError(
@@ -75,6 +82,7 @@ class LocalStorage:
         self._unnamed = unnamed
         self._drafts = Drafts(ids or SystemIds(), unnamed=unnamed)
         self._durability = Durability(self._root)
+        self._links = Links(self._drafts.temporary_name, self._durability.make_folder, clock or SystemClock())
         self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-sync")
         self._prepares_beside = False
 
@@ -389,7 +397,7 @@ class LocalStorage:
         """Whether the other store's files are on this machine; those of another file system have to be copied."""
         return isinstance(source, OnThisMachine)
 
-    def link_in(self, source: Storage, paths: Sequence[str], before: Callable[[int], None] = lambda _: None) -> Linked:
+    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
         """Give the source's files these names here, too; the names are made durable folder by folder."""
         by_folder: dict[str, list[str]] = {}
         for path in paths:
@@ -397,9 +405,9 @@ class LocalStorage:
             folder, _, name = path.rpartition("/")
             by_folder.setdefault(folder, []).append(name)
         assert isinstance(source, OnThisMachine)
-        links = Links(self._drafts.temporary_name, self._durability.make_folder, before)
+        make = self._links.make
         parts = [
-            partial(links.make, source.local_path(folder), self._location(folder), names[at : at + LINKED_AT_ONCE])
+            partial(make, source.local_path(folder), self._location(folder), names[at : at + LINKED_AT_ONCE])
             for folder, names in by_folder.items()
             for at in range(0, len(names), LINKED_AT_ONCE)
         ]

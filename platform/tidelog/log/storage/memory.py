@@ -90,9 +90,8 @@ class MemoryStorage:
         """Whether the other store is in this process's memory, too."""
         return isinstance(source, MemoryStorage)
 
-    def link_in(self, source: Storage, paths: Sequence[str], before: Callable[[int], None] = lambda _: None) -> Linked:
+    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
         """Share the bytes of the source's objects."""
-        before(len(paths))
         missing = []
         for path in paths:
             try:

@@ -289,9 +289,8 @@ class ObjectStorage:
             and (source.place, bucket_of(source.uri)[0]) == (self.place, bucket_of(self.uri)[0])
         )
 
-    def link_in(self, source: Storage, paths: Sequence[str], before: Callable[[int], None] = lambda _: None) -> Linked:
+    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
         """Have the store copy objects, many at once. One that it does not copy is left undone."""
-        before(len(paths))
         above, below = bucket_of(source.uri)[1], bucket_of(self.uri)[1]
         answers = self._helpers.map(lambda path: self._copied(f"{above}{path}", f"{below}{path}", path), paths)
         done = dict(zip(paths, answers, strict=True))

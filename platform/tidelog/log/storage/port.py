@@ -247,11 +247,8 @@ class LinksObjects(Protocol):
     def links_from(self, source: Storage) -> bool:
         """Whether objects of this store can be linked here: it is of the same kind, and in the same place."""
 
-    def link_in(self, source: Storage, paths: Sequence[str], before: Callable[[int], None] = lambda _: None) -> Linked:
+    def link_in(self, source: Storage, paths: Sequence[str]) -> Linked:
         """Create or replace the objects at `paths` by those that the source has there; what is left undone.
-
-        `before` is called before each portion, with the number of its objects, by several threads at once. A local disk
-        has portions of some hundred; others may take all objects as one.
 
         Their names survive a power loss when it returns, and their content does where it does at the source. Raises
         `StorageError` where a store gives no answer: then some may be there.

@@ -15,6 +15,7 @@ from tidelog.groups.model import GroupView
 from tidelog.groups.rules.branches import Ends, begin_anew
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import LakeNotFoundError, LakeNotWholeError, MissingSegmentError
+from tidelog.log.base.rate import Rate
 from tidelog.log.checkpoints.reading import newest_checkpoint_version, newest_floor
 from tidelog.log.config.branch_facts import Branch
 from tidelog.log.config.lake_file import tables_among
@@ -23,8 +24,8 @@ from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.holds import Holder
 from tidelog.mirror.branch.plan import NotABranchError, TableFiles, require_branchable
-from tidelog.mirror.branch.tables import FileTaker, links_pace, read_table
-from tidelog.mirror.copying import Bandwidth, Copier
+from tidelog.mirror.branch.tables import FileTaker, read_table
+from tidelog.mirror.copying import Copier
 from tidelog.mirror.promotion import end_transactions
 from tidelog.mirror.tables import rank
 from tidelog.operations.branches import BranchNote, note_branch
@@ -170,8 +171,8 @@ def _objects(storage: Storage, folder: str) -> Iterator[str]:
 
 def _take(source: Lake, target: Lake, tables: Mapping[str, int], *, again: bool) -> tuple[list[TableFiles], FileTaker]:
     read = [read_table(source.storage, table, version) for table, version in tables.items()]
-    copier = Copier(source.storage, target.storage, Bandwidth(source.clock, None))
-    taker = FileTaker(source.storage, target.storage, copier, again, links_pace(source.clock))
+    copier = Copier(source.storage, target.storage, Rate(source.clock, None))
+    taker = FileTaker(source.storage, target.storage, copier, again)
     try:
         sizes = {path: size for table in read for path, size in table.files.items()}
         lost = frozenset().union(*(table.live for table in read)).intersection(taker.take(sizes))

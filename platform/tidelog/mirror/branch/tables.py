@@ -7,21 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import CorruptLogError, LogTrimmedError, ObjectNotFoundError
 from tidelog.log.checkpoints.entry_ranges import read_entries
 from tidelog.log.checkpoints.reading import Checkpoint, checkpoints_from, is_foreign, live_files, newest_floor
 from tidelog.log.delta import layout
 from tidelog.log.storage.port import Linked, LinksObjects, Storage
 from tidelog.mirror.branch.plan import OutOfReachError, TableFiles, files_at
-from tidelog.mirror.copying import Bandwidth, Copier
+from tidelog.mirror.copying import Copier
 from tidelog.mirror.plan import read_entry
 
 _MOST_TRIES: Final = 5
-# A disk's journal writes at once what all processes have changed, and an append's sync waits for that: 10,000 links
-# change a thousand blocks, an append two dozen. At this pace each append's sync takes a few of the links with it.
-_LINKS_PER_S: Final = 20_000
-_LINKS_BURST_S: Final = 0.01
 
 
 def read_table(storage: Storage, table: str, version: int) -> TableFiles:
@@ -75,24 +70,18 @@ def _out_of_reach(storage: Storage, table: str, version: int) -> OutOfReachError
     )
 
 
-def links_pace(clock: Clock) -> Bandwidth:
-    """As many links a second as leave the syncs of other processes what they take."""
-    return Bandwidth(clock, _LINKS_PER_S, _LINKS_BURST_S)
-
-
 @dataclass
 class FileTaker:
     """Takes files of one store into another one, to the same paths.
 
     `linked` and `copied` count them, `copied_bytes` what passed this process. `again`: an earlier call may have taken
-    some of them. `pace`: of links.
+    some of them.
     """
 
     source: Storage
     target: Storage
     copier: Copier
     again: bool
-    pace: Bandwidth
     linked: int = 0
     copied: int = 0
 
@@ -126,6 +115,6 @@ class FileTaker:
     def _link(self, paths: list[str]) -> Linked:
         if not isinstance(self.target, LinksObjects) or not self.target.links_from(self.source):
             return Linked(unlinked=tuple(paths))
-        done = self.target.link_in(self.source, paths, self.pace.take)
+        done = self.target.link_in(self.source, paths)
         self.linked += len(paths) - len(done.missing) - len(done.unlinked)
         return done

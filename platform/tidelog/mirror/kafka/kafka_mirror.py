@@ -14,8 +14,8 @@ from typing import Final
 
 from tidelog.log.appends.mirrored import CopiedRun
 from tidelog.log.base.errors import CopyPositionError, OutcomeUnknownError, StorageError, TidelogError
+from tidelog.log.base.rate import Rate
 from tidelog.log.lake import Lake
-from tidelog.mirror.copying import Bandwidth
 from tidelog.mirror.kafka.copies import KafkaGroups, KafkaTopics
 from tidelog.mirror.kafka.rules import run_of
 from tidelog.mirror.kafka.source import KafkaSource, Place, Taken
@@ -55,7 +55,7 @@ class KafkaMirror:
         self._run_id = lake.ids.new()
         self._topics = KafkaTopics(source, lake, wanted)
         self._groups = KafkaGroups(source, lake)
-        self._bandwidth = Bandwidth(self._clock, bytes_per_s)
+        self._rate = Rate(self._clock, bytes_per_s)
         self._writers = ThreadPoolExecutor(4, thread_name_prefix="tidelog-mirror")
         self._topics_s = self._groups_s = self._status_s = float("-inf")
         # Whether the consumer reads from where the partitions end: not after a failure between reading and appending.
@@ -161,7 +161,7 @@ class KafkaMirror:
                     taken[place].extend(batch)
                 else:
                     taken[place] = batch
-        self._bandwidth.take(size)
+        self._rate.take(size)
         return taken
 
     def _append(self, taken: dict[Place, Taken]) -> int:

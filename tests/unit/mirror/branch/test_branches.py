@@ -1,13 +1,12 @@
 """Branches: what is in one, what goes on on both sides, and what is refused."""
 
 from collections.abc import Callable
-from contextlib import closing
-from itertools import count, islice
+from itertools import count
 
 import pytest
 from support.branched_lakes import HOUR_S, Branched, a_lake, green, trim
 from support.faults import FaultyStorage
-from support.logs import FakeClock, put_checkpoint, quiet, read, values
+from support.logs import put_checkpoint, quiet, read, values
 from support.memory_disk import MemoryDisk
 from support.mirrored_lakes import Pair
 from support.purges import missing_files, purge_once
@@ -29,10 +28,7 @@ from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.checkpoints.writing import write_checkpoint
 from tidelog.log.config.branch_facts import Branch
 from tidelog.log.lake import Lake
-from tidelog.log.storage import MemoryStorage
 from tidelog.mirror.branch.plan import NotABranchError, OutOfReachError
-from tidelog.mirror.branch.tables import FileTaker, links_pace
-from tidelog.mirror.copying import Bandwidth, Copier
 from tidelog.operations.branches import BranchState
 from tidelog.operations.cuts import create_cut
 from tidelog.transactions.model import TransactionKey
@@ -50,22 +46,6 @@ def test_a_branch_holds_what_its_lake_holds() -> None:
     assert facts is not None
     assert (facts.of, facts.cut, facts.is_whole) == (pair.source.uri, "", True)
     assert pair.branch().config().num_partitions == 7
-
-
-def test_files_are_linked_at_a_pace_that_leaves_appends_of_others_their_syncs() -> None:
-    clock = FakeClock()
-    source, target = MemoryStorage("source"), MemoryStorage("target")
-    sizes = {f"t/{number}": 1 for number in range(500)}
-    for path in sizes:
-        source.put(path, b"x")
-    began_s = clock.elapsed_s()
-    with closing(Copier(source, target, Bandwidth(clock, None))) as copier:
-        taker = FileTaker(source, target, copier, again=False, pace=links_pace(clock))
-        assert taker.take(dict(islice(sizes.items(), 200))) == []
-        assert clock.elapsed_s() == began_s, "a small branch waits"
-        for _ in range(19):
-            taker.take(sizes)
-    assert 0.4 <= clock.elapsed_s() - began_s <= 0.5, "10,000 links are to take half a second"
 
 
 def test_both_sides_go_on_without_knowing_each_other() -> None:
