@@ -62,12 +62,13 @@ def _is_resubscribed(before: ConsumerMember, now: ConsumerMember) -> bool:
 
 def refreshed(group: ConsumerGroup, topics: Topics, *, resubscribed: bool, look: bool) -> ConsumerGroup:
     """The group in a new epoch, when a subscription or the topics subscribed to have changed, or it has none yet."""
-    if not resubscribed and not look and group.epoch:
+    due = resubscribed or not group.epoch
+    if not due and not look:
         return group
     facts = _facts(group, topics)
     text = "\n".join(f"{name} {one.topic_id} {one.partitions}" for name, one in sorted(facts.items()))
     metadata_hash = mmh3.hash64(text.encode(errors="surrogatepass"))[0] if facts else 0
-    if not resubscribed and metadata_hash == group.metadata_hash and group.epoch:
+    if not due and metadata_hash == group.metadata_hash:
         return group
     return replace(group, epoch=group.epoch + 1, metadata_hash=metadata_hash)
 
