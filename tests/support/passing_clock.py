@@ -1,20 +1,21 @@
-"""A real clock that a test puts forward."""
+"""A clock that stands still until a test puts it forward: how long the machine takes makes no difference."""
 
 from tidelog.log.base.clock import Clock
 
 
 class PassingClock:
-    """`clock`, ahead by `passed_s` where a caller asks how much time has passed."""
+    """`clock`, but for a caller that asks how much time has passed: that is `passed_s`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._began_s = clock.elapsed_s()
         self.passed_s = 0.0
 
     def now_ms(self) -> int:
         return self._clock.now_ms()
 
     def elapsed_s(self) -> float:
-        return self._clock.elapsed_s() + self.passed_s
+        return self._began_s + self.passed_s
 
     def sleep(self, seconds: float) -> None:
         self._clock.sleep(seconds)

@@ -9,6 +9,7 @@ import confluent_kafka
 import pytest
 from support.brokers import running_broker
 from support.logs import START_MS
+from support.waiting import PATIENCE_S
 
 from tidelog.clients.producer.producer import Producer
 from tidelog.log.lake import Lake
@@ -20,7 +21,7 @@ COMPACTED = {
     "min.cleanable.dirty.ratio": "0",
     "delete.retention.ms": "0",
 }
-WAIT_S = 30.0
+LONG_MS = 250_000  # twice as long as a test waits for anything
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def consumer(address: str, **config) -> confluent_kafka.Consumer:
 
 
 def polled(reader: confluent_kafka.Consumer, count: int) -> list[confluent_kafka.Message]:
-    found, until_s = [], time.monotonic() + WAIT_S
+    found, until_s = [], time.monotonic() + PATIENCE_S
     while len(found) < count and time.monotonic() < until_s:
         message = reader.poll(1.0)
         if message is not None:
@@ -72,7 +73,7 @@ async def read_aio(address: str, topic: str, count: int, partitions: int = 1, of
         for place in places:
             reader.seek(place, offset)
         found: list = []
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while len(found) < count:
                 for records in (await reader.getmany(timeout_ms=1000)).values():
                     found += records
@@ -116,9 +117,9 @@ def test_a_consumer_starts_where_it_seeks(lake, address) -> None:
     assert polled(reader, 1)[0].offset() == 500
     reader.seek(confluent_kafka.TopicPartition("t", 0, 10))
     assert polled(reader, 1)[0].offset() == 10
-    assert reader.get_watermark_offsets(place, timeout=WAIT_S) == (0, 1000)
+    assert reader.get_watermark_offsets(place, timeout=PATIENCE_S) == (0, 1000)
     times = [confluent_kafka.TopicPartition("t", 0, START_MS + ms) for ms in (0, 700)]
-    assert [reader.offsets_for_times([one], timeout=WAIT_S)[0].offset for one in times] == [0, 700]
+    assert [reader.offsets_for_times([one], timeout=PATIENCE_S)[0].offset for one in times] == [0, 700]
     reader.close()
 
 
@@ -151,7 +152,7 @@ def test_an_offset_that_is_gone_is_reset(lake, address, reset) -> None:
     if reset == "earliest":
         assert [m.offset() for m in polled(reader, 4)] == [6, 7, 8, 9]
     else:
-        until_s, message = time.monotonic() + WAIT_S, None
+        until_s, message = time.monotonic() + PATIENCE_S, None
         while message is None and time.monotonic() < until_s:  # until the reset is through, records go by
             lake.topic("t").append([{"value": b"new"}])
             message = reader.poll(0.5)
@@ -176,10 +177,10 @@ def test_compacted_topics_are_read_to_their_end(lake, address) -> None:
     reader = consumer(address, enable_partition_eof=True)
     place = confluent_kafka.TopicPartition("t", 0, 0)
     reader.assign([place])
-    found, message = [], reader.poll(WAIT_S)
+    found, message = [], reader.poll(PATIENCE_S)
     while message is not None and message.error() is None:
         found.append((message.offset(), message.value()))
-        message = reader.poll(WAIT_S)
+        message = reader.poll(PATIENCE_S)
     assert found == expected
     assert message is not None
     assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
@@ -216,7 +217,7 @@ def test_what_a_kafka_client_sends_others_read_hot_and_cold(lake, codec) -> None
         writer = confluent_kafka.Producer({"bootstrap.servers": address, "compression.type": codec, "linger.ms": 20})
         for value in values:
             writer.produce("t", value, partition=0)
-        assert writer.flush(WAIT_S) == 0
+        assert writer.flush(PATIENCE_S) == 0
         del writer
         assert [m.value() for m in read(address, "t", 500)] == values
     with running_broker(lake) as address:  # one that has nothing in memory
@@ -225,24 +226,21 @@ def test_what_a_kafka_client_sends_others_read_hot_and_cold(lake, codec) -> None
 
 
 def test_a_waiting_consumer_gets_what_is_appended(lake, address) -> None:
-    """Through another handle of the lake, as another process would; the broker gets no word of it."""
+    """Through another handle of the lake, as another process would; the broker gets no word of it.
+
+    A fetch that no append ended would be answered long after the test has lost its patience.
+    """
     lake.create_topic("t")
     lake.topic("t").append([{"value": b"first"}])
-    reader = consumer(address)
+    reader = consumer(address, fetch_wait_max_ms=LONG_MS, socket_timeout_ms=LONG_MS)
     reader.assign([confluent_kafka.TopicPartition("t", 0, 0)])
     assert polled(reader, 1)[0].value() == b"first"
-    took_s = []
     with Lake(lake.storage.uri) as other:
         for n in range(20):
             other.topic("t").append([{"value": str(n).encode()}])
-            appended_s = time.monotonic()
-            (message,) = polled(reader, 1)
-            took_s.append(time.monotonic() - appended_s)
-            assert message.value() == str(n).encode()
+            assert [m.value() for m in polled(reader, 1)] == [str(n).encode()]
         with Producer({"lake": lake.storage.uri}) as producer:
             producer.produce("t", b"last")
             assert producer.flush() == 0
-        assert polled(reader, 1)[0].value() == b"last"
+        assert [m.value() for m in polled(reader, 1)] == [b"last"]
     reader.close()
-    # A long poll lasts 500 ms: this is far below, and above what a busy machine needs.
-    assert sorted(took_s)[10] < 0.1

@@ -106,7 +106,7 @@ def test_numbers(n):
     if n < 2:
         waits_for_ever()
 """
-    limits = ("-o", "faulthandler_timeout=0.5", "-o", "faulthandler_exit_on_timeout=true")
+    limits = ("-o", "faulthandler_timeout=3", "-o", "faulthandler_exit_on_timeout=true")
     code, shown = ended(lanes(tmp_path, {"test_a.py": text, "test_b.py": "def test(): pass\n"}, *limits))
     assert code == 1
     assert "2 failed, 2 passed" in shown

@@ -283,7 +283,7 @@ class TestMaxPollInterval:
     def test_who_does_not_poll_leaves_and_comes_back(self, lake: Lake) -> None:
         told = Told()
         quiet = {"enable_auto_commit": False, "topic_metadata_refresh_interval_ms": -1}  # nothing else wakes the thread
-        with consumer(lake, session_timeout_ms=500, max_poll_interval_ms=500, **quiet) as reader:
+        with consumer(lake, session_timeout_ms=1500, max_poll_interval_ms=1500, **quiet) as reader:
             told.subscribe(reader)
             poll_some(reader, 20)
             group = reader._group.log
@@ -297,10 +297,10 @@ class TestMaxPollInterval:
 
     def test_waiting_in_a_poll_is_polling(self, lake: Lake) -> None:
         told = Told()
-        with consumer(lake, session_timeout_ms=400, max_poll_interval_ms=400, heartbeat_interval_ms=100) as reader:
+        with consumer(lake, session_timeout_ms=1500, max_poll_interval_ms=1500, heartbeat_interval_ms=100) as reader:
             told.subscribe(reader)
             poll_some(reader, 20)
-            assert reader.poll(1.5) is None
+            assert reader.poll(3.5) is None
             assert [name for name, _ in told.calls] == ["assign"]
 
 

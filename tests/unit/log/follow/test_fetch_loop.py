@@ -14,6 +14,7 @@ import pytest
 from support.faults import FaultyStorage
 from support.logs import read_offsets, values
 from support.rewrites import TAKE_RECORDS_AWAY, fill_rounds
+from support.waiting import PATIENCE_S
 
 from tidelog.log.base.errors import (
     CorruptSegmentError,
@@ -222,9 +223,7 @@ class TestWaits:
         session.put("t", 1, 0)
         size = lake.topic("t").state().live(0)[0].size
         threading.Timer(0.15, fill, (lake, "t", "b"), {"partition": 1}).start()
-        began = time.monotonic()
-        assert len(told(fetch(loop, session, min_bytes=size + 1))) == 2
-        assert time.monotonic() - began > 0.1
+        assert len(told(fetch(loop, session, PATIENCE_S, min_bytes=size + 1))) == 2
 
     def test_and_takes_what_is_there_when_its_time_is_over(self, lake: Lake, loop: FetchLoop) -> None:
         lake.create_topic("t", partitions=1)
@@ -232,8 +231,8 @@ class TestWaits:
         session = loop.session()
         session.put("t", 0, 0)
         began = time.monotonic()
-        assert told(fetch(loop, session, 20.0, min_bytes=10**9, max_wait_s=0.2)) == [("t", 0, ["a"])]
-        assert 0.15 < time.monotonic() - began < 5
+        assert told(fetch(loop, session, PATIENCE_S, min_bytes=10**9, max_wait_s=0.2)) == [("t", 0, ["a"])]
+        assert time.monotonic() - began > 0.15
 
     def test_many_waiting_fetches_are_answered_by_one_thread(self, lake: Lake, loop: FetchLoop) -> None:
         topics = [f"t{i}" for i in range(20)]
@@ -243,14 +242,13 @@ class TestWaits:
             for _ in range(10):
                 session = loop.session()
                 session.put(topic, 0, 0)
-                session.ask(FetchLimits(max_wait_s=30))
+                session.ask(FetchLimits(max_wait_s=10 * PATIENCE_S))
                 sessions[session] = topic
         loop.next(0.2)
         fill(lake, "t7", "x")
         answered: list[Any] = []
-        until = time.monotonic() + 5
-        while len(answered) < 10 and time.monotonic() < until:
-            answered += [told(list(one.read())) for one in loop.next(1)]
+        while len(answered) < 10 and (some := loop.next(PATIENCE_S)):
+            answered += [told(list(one.read())) for one in some]
         assert answered == [[("t7", 0, ["x"])]] * 10
         assert loop.next(0.05) == []
 
@@ -264,12 +262,10 @@ class TestWaits:
             session.ask(FetchLimits())
 
         threading.Timer(0.1, later).start()
-        (answered,) = loop.next(5)
+        (answered,) = loop.next(PATIENCE_S)
         assert told(list(answered.read())) == [("t", 0, ["a"])]
         threading.Timer(0.1, loop.wake).start()
-        began = time.monotonic()
         assert loop.next() == []
-        assert time.monotonic() - began < 5
 
 
 class TestThreads:
