@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -30,13 +30,20 @@ _SETTINGS = (
     f"spark.executor.extraJavaOptions={short_lived()}",
     f"spark.driver.extraJavaOptions={short_lived()}",
 )
+# What Spark and Python write where a program begins to fail, or a task or an executor is lost.
+_TROUBLE = re.compile(r"\bERROR\b|^Traceback|^Caused by|\bLost task|^[\w.]+(Error|Exception)\b")
+_BEFORE, _AFTER, _FIRST_TROUBLES, _LAST_LINES, _WIDTH = 2, 4, 12, 15, 500
 
 
 class Cluster:
-    """A master and two workers. Ports are chosen by the system and read from the logs."""
+    """A master and two workers. Ports are chosen by the system and read from the logs.
 
-    def __init__(self, folder: Path) -> None:
+    `environment`: what drivers' environment holds over this process's.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
+        self._environment = environment
         self._processes: list[subprocess.Popen[bytes]] = []
         self.workers: list[subprocess.Popen[bytes]] = []
         self.master = ""
@@ -64,6 +71,10 @@ class Cluster:
         path = self._folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
+    def why(self, name: str) -> str:
+        """What a program that failed says of the reason."""
+        return troubles(self.log(name))
+
     def output(self, name: str) -> str:
         """What a process has written to stdout so far."""
         return (self._folder / f"{name}.out").read_text()
@@ -90,6 +101,7 @@ class Cluster:
             "SPARK_LOCAL_DIRS": str(self._folder / "scratch"),
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
+            **self._environment,
         }
         environment.pop("SPARK_HOME", None)
         with (self._folder / f"{name}.log").open("wb") as log, (self._folder / f"{name}.out").open("wb") as out:
@@ -100,10 +112,22 @@ class Cluster:
         return process
 
 
+def troubles(log: str) -> str:
+    """The lines about the first troubles in a log, each with its number, and the last lines.
+
+    The first one is the reason: what follows, and fills pages, are stacks of all that ends with it.
+    """
+    lines = log.splitlines()
+    first = [at for at, line in enumerate(lines) if _TROUBLE.search(line)][:_FIRST_TROUBLES]
+    shown = {near for at in first for near in range(at - _BEFORE, at + _AFTER + 1)}
+    shown |= set(range(len(lines) - _LAST_LINES, len(lines)))
+    return "\n".join(f"{at + 1}: {lines[at][:_WIDTH]}" for at in sorted(shown & set(range(len(lines)))))
+
+
 @contextmanager
-def cluster_in(folder: Path) -> Iterator[Cluster]:
+def cluster_in(folder: Path, environment: Mapping[str, str]) -> Iterator[Cluster]:
     """A running cluster, which ends with the block whatever happens in it."""
-    cluster = Cluster(folder)
+    cluster = Cluster(folder, environment)
     try:
         cluster.start()
         yield cluster
