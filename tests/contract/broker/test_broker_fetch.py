@@ -232,7 +232,7 @@ def test_a_waiting_consumer_gets_what_is_appended(lake, address) -> None:
     """
     lake.create_topic("t")
     lake.topic("t").append([{"value": b"first"}])
-    reader = consumer(address, fetch_wait_max_ms=LONG_MS, socket_timeout_ms=LONG_MS)
+    reader = consumer(address, fetch_wait_max_ms=LONG_MS, socket_timeout_ms=LONG_MS + 10_000)
     reader.assign([confluent_kafka.TopicPartition("t", 0, 0)])
     assert polled(reader, 1)[0].value() == b"first"
     with Lake(lake.storage.uri) as other:
