@@ -214,6 +214,18 @@ def test_links_come_at_a_pace_that_leaves_appends_of_other_processes_their_syncs
     assert 0.49 <= clock.elapsed_s() - began_s <= 0.51, "10,000 links are to take half a second"
 
 
+def test_files_are_deleted_at_the_same_pace(tmp_path: Path):
+    clock = FakeClock()
+    began_s = clock.elapsed_s()
+    target = LocalStorage(tmp_path, clock=clock)
+    for number in range(200):
+        target.delete(f"t/{number}")
+    assert clock.elapsed_s() == began_s, "a few deletes wait"
+    for number in range(9_800):
+        target.delete(f"t/{number}")
+    assert 0.48 <= clock.elapsed_s() - began_s <= 0.51, "10,000 deletes are to take half a second"
+
+
 # --- an object store ---------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tidelog.log.base.clock import Clock, Ids, SystemClock, SystemIds
 from tidelog.log.base.errors import InvalidPathError, InvalidUriError
+from tidelog.log.base.rate import Rate
 from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.storage.file_systems import is_this_machines, type_of
 from tidelog.log.storage.local_drafts import Draft, Drafts, DraftStep
@@ -52,6 +53,11 @@ _IN_MEMORY = ("ramfs", "tmpfs")
 # Threads that sync beside the caller's, where there is more to sync than the caller does sooner than they wake up.
 _HELPERS = 3
 _SERIAL_SYNCS = 4
+# A file system's journal writes at once what all processes have changed, and an append's sync waits for that: 10,000
+# names that are given or taken away change a thousand blocks of inodes and folders, an append two dozen. At this pace
+# each append's sync takes a few of them with it.
+_NAMES_PER_S = 20_000
+_NAMES_BURST_S = 0.01
 # Files that are open at once to be created together.
 _MOST_OF_A_RUN = 64
 
@@ -82,7 +88,8 @@ class LocalStorage:
         self._unnamed = unnamed
         self._drafts = Drafts(ids or SystemIds(), unnamed=unnamed)
         self._durability = Durability(self._root)
-        self._links = Links(self._drafts.temporary_name, self._durability.make_folder, clock or SystemClock())
+        self._rate = Rate(clock or SystemClock(), _NAMES_PER_S, _NAMES_BURST_S)
+        self._links = Links(self._drafts.temporary_name, self._durability.make_folder, self._rate)
         self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-sync")
         self._prepares_beside = False
 
@@ -421,6 +428,7 @@ class LocalStorage:
         """Delete the file; one that is not there is no error."""
         check_path(path)
         location = f"{self._root}/{path}"
+        self._rate.take(1)
         with Failing("delete", location, failed_or_done), suppress(FileNotFoundError, IsADirectoryError):
             os.unlink(location)
 

@@ -6,33 +6,27 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from tidelog.log.base.clock import Clock
 from tidelog.log.base.rate import Rate
 from tidelog.log.storage.local_errors import Failing, failed_or_done
 from tidelog.log.storage.port import Linked
 
 # Names that one thread gives in a row.
 LINKED_AT_ONCE: Final = 100
-# A file system's journal writes at once what all processes have changed, and an append's sync waits for that: 10,000
-# links change a thousand blocks of inodes and names, an append two dozen. At this pace each append's sync takes a few
-# of the links with it.
-_LINKS_PER_S: Final = 20_000
-_BURST_S: Final = 0.01
 # A file of another file system; one that has no links, or none to others' files; one that has as many names as it may.
 _HAS_NO_LINK: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES)
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Links:
-    """Links files of one folder into another one, at a pace that leaves appends of other processes their syncs.
+    """Links files of one folder into another one, at a rate.
 
-    `temporary_name` and `make_folder` are of the folder's store.
+    `temporary_name`, `make_folder` and `rate` are of the folder's store.
     """
 
-    def __init__(self, temporary_name: Callable[[str], str], make_folder: Callable[[str], None], clock: Clock) -> None:
+    def __init__(self, temporary_name: Callable[[str], str], make_folder: Callable[[str], None], rate: Rate) -> None:
         self._temporary_name = temporary_name
         self._make_folder = make_folder
-        self._rate = Rate(clock, _LINKS_PER_S, _BURST_S)
+        self._rate = rate
 
     def make(self, source: str, target: str, names: Sequence[str]) -> Linked:
         """Link files, by absolute folders and their names; the absolute paths at the target of what is left undone.
