@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import threading
 from uuid import UUID, uuid4
 
 import pytest
@@ -167,19 +168,34 @@ def test_a_batch_that_the_reader_fails_at_fails_no_other(fault, code, monkeypatc
     assert read_back(lake) == {0: [b"first", *values[::2]], 1: [v for v in values[1::2] if v != b"poison"]}
 
 
-def test_what_comes_while_an_entry_is_written_shares_the_next(monkeypatch):
-    lake, _, _ = lake_with(1)
+def holding(version):
+    """A hook that holds an entry of topic t; whether it has come to be written, and what lets it go on."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hook(method, path, phase):
+        if (method, phase) == ("put_if_absent", "before") and path == f"t/_delta_log/{version:020}.json":
+            begun.set()
+            assert go_on.wait(30)
+
+    return hook, begun, go_on
+
+
+def test_what_comes_while_an_entry_is_written_shares_the_next():
+    hook, begun, go_on = holding(2)
+    lake, _, _ = lake_with(1, hook)
 
     async def act(asked):
         await asked.one(batch(b"first"))
-        sent = []
-        for at in range(30):
+        sent = [asyncio.ensure_future(asked.one(batch(b"0")))]
+        await eventually_async(begun.is_set, "an entry that is written")
+        for at in range(1, 30):
             sent.append(asyncio.ensure_future(asked.one(batch(b"%d" % at))))
             await asyncio.sleep(0)
+        go_on.set()
         return [told(await one) for one in sent]
 
     assert with_broker(lake, act) == [(0, at + 1) for at in range(30)]
-    assert entries(lake) < 10
+    assert entries(lake) == 3
     assert read_back(lake)[0][1:] == [b"%d" % at for at in range(30)]
 
 
@@ -207,7 +223,8 @@ def test_the_next_entry_waits_for_the_producers_that_were_answered(monkeypatch):
 
 
 def test_batches_that_were_read_at_different_times_keep_their_order_in_each_partition():
-    lake, _, _ = lake_with(3, max_message_bytes="10000000")
+    hook, _, go_on = holding(1)
+    lake, _, _ = lake_with(3, hook, max_message_bytes="10000000")
 
     async def act(asked):
         sent = []
@@ -216,6 +233,7 @@ def test_batches_that_were_read_at_different_times_keep_their_order_in_each_part
             one = batch(*rows, producer=(7, 0, at // 3 * 500))
             sent.append(asyncio.ensure_future(asked.one(one, partition=2 - at % 3)))
             await asyncio.sleep(0)
+        go_on.set()
         return [told(await one) for one in sent]
 
     assert with_broker(lake, act) == [(0, at // 3 * 500) for at in range(60)]
