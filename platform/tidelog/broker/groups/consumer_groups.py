@@ -61,7 +61,7 @@ class ConsumerGroupHandlers:
         return {
             "member_id": request.member_id,
             "member_epoch": answer.epoch,
-            "heartbeat_interval": interval_ms(members, self._coordinator.entry_s, longest_ms, waits=waits),
+            "heartbeat_interval": interval_ms(members, self._coordinator.times, longest_ms, waits=waits),
             "assignment": None if assigned is None else {"topic_partitions": topic_partitions(assigned)},
         }
 

@@ -14,6 +14,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.base.group_configs import GroupConfigs
 from tidelog.broker.groups.coordinated_group import Action, Admit, Answers, CoordinatedGroup, Evict, Joining
 from tidelog.broker.groups.decisions import Decisions, elsewhere
+from tidelog.broker.groups.heartbeating import AnswerTimes
 from tidelog.broker.groups.member_leases import MemberLeases
 from tidelog.groups.model import AnyGroup, Decision, Group, GroupPhase, GroupView
 from tidelog.groups.rules.members import check_group_id, evict_late, evict_silent, join, join_all
@@ -45,8 +46,7 @@ class GroupCoordinator:
         self._begun = asyncio.Event()  # while there are groups
         self._member_leases = MemberLeases(context, self)
         self._look_s = 0.0
-        # How long a decision of a member's takes to be written, of late.
-        self.entry_s = 0.0
+        self.times = AnswerTimes()
         self._closed = False
         self._ticked_s = self._clock.elapsed_s()
         self._epoch = 0
@@ -111,7 +111,7 @@ class GroupCoordinator:
         def done(outcome: Any, error: Exception | None) -> None:
             now_s = self._clock.elapsed_s()
             if error is None:
-                self.entry_s += (now_s - began_s - self.entry_s) / 8
+                self.times.wrote(now_s - began_s)
                 self.answer(group.seen(outcome[1], now_s))
             if not future.done():
                 future.set_result(outcome[0]) if error is None else future.set_exception(error)
@@ -216,6 +216,7 @@ class GroupCoordinator:
         """Do what time has brought."""
         now_s = self._clock.elapsed_s()
         paused_s, self._ticked_s = now_s - self._ticked_s, now_s
+        self.times.ticked(paused_s, TICK_S)
         epoch_before, self._epoch = self._epoch, self._context.cluster().epoch
         for group_id, group in list(self._groups.items()):
             if not self.coordinates(group_id):

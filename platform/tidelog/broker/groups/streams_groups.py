@@ -87,7 +87,7 @@ class StreamsGroupHandlers:
         longest = group.limits()[STREAMS_HEARTBEAT]
         if any(status is Status.MISSING_SOURCE_TOPICS for status, _ in answer.statuses):
             return longest
-        return interval_ms(len(answer.group.members), self._coordinator.entry_s, longest)
+        return interval_ms(len(answer.group.members), self._coordinator.times, longest)
 
     # --- deciding ------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from tidelog.broker.base.group_configs import GroupConfigs
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.consumer_groups import ConsumerGroupHandlers
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
-from tidelog.broker.groups.heartbeating import REFRESH_S, decided, interval_ms
+from tidelog.broker.groups.heartbeating import REFRESH_S, AnswerTimes, decided, interval_ms
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.consumer_protocol import Subscription, encode_subscription
 from tidelog.groups.model import ConsumerGroup, GroupView
@@ -50,7 +50,7 @@ class LookedUp:
 class Coordinator:
     """One group, and a log that takes everything."""
 
-    entry_s = 0.0
+    times = AnswerTimes()
 
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
@@ -226,21 +226,41 @@ def test_a_group_has_no_more_members_than_its_most_when_many_join_together(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("members", "entry_s", "waits", "interval"),
+    ("members", "entry_s", "late_s", "waits", "interval"),
     [
-        (1, 0.001, False, 500),
-        (1, 0.001, True, 500),
-        (1_000, 0.001, False, 2_000),  # heartbeats cost the broker time, too
-        (1_000, 0.001, True, 2_000),
-        (100, 0.25, False, 2_500),
-        (100, 0.25, True, 1_250),  # it gets what others gave up soon after that
-        (100, 2.0, False, 5_000),  # as long as the group's configuration allows
+        (1, 0.001, 0.0, False, 500),
+        (1, 0.001, 0.0, True, 500),
+        (1_000, 0.001, 0.0, False, 2_000),  # heartbeats cost the broker time, too
+        (1_000, 0.001, 0.0, True, 2_000),
+        (100, 0.25, 0.0, False, 2_500),
+        (100, 0.25, 0.0, True, 1_250),  # it gets what others gave up soon after that
+        (100, 2.0, 0.0, False, 5_000),  # as long as the group's configuration allows
+        (100, 0.001, 0.02, False, 500),
+        (100, 0.001, 0.2, False, 1_600),  # an answer needs some turns of a loop that is late
+        (100, 0.001, 0.2, True, 1_600),
+        (100, 0.001, 1.0, False, 5_000),
     ],
 )
-def test_the_interval_between_heartbeats_follows_what_they_cost(
-    members: int, entry_s: float, waits: bool, interval: int
+def test_the_interval_between_heartbeats_follows_what_an_answer_needs(
+    members: int, entry_s: float, late_s: float, waits: bool, interval: int
 ) -> None:
-    assert interval_ms(members, entry_s, 5_000, waits=waits) == interval
+    assert interval_ms(members, AnswerTimes(entry_s, late_s), 5_000, waits=waits) == interval
+
+
+def test_a_loop_that_was_late_is_remembered_for_a_while() -> None:
+    times = AnswerTimes()
+    times.ticked(0.11, 0.1)
+    assert times.late_s == pytest.approx(0.01)
+    times.ticked(0.6, 0.1)
+    assert times.late_s == 0.5
+    for _ in range(100):
+        times.ticked(0.1, 0.1)
+    assert times.late_s == pytest.approx(0.25)
+    for _ in range(900):
+        times.ticked(0.1, 0.1)
+    assert times.late_s < 0.001
+    times.ticked(3600.0, 0.1)  # the machine slept
+    assert times.late_s == 1.0
 
 
 def test_an_assignment_is_repeated_until_the_member_says_that_it_owns_it(tmp_path) -> None:

@@ -118,3 +118,30 @@ def test_a_member_whose_eviction_is_being_written_gets_no_heartbeat_answered(lak
 
     assert requests.loop.run_until_complete(fall_silent()).error_code == 25, "UNKNOWN_MEMBER_ID"
     assert not group.leaves
+
+
+def test_members_have_longer_for_an_answer_while_the_loop_is_late(lake, requests, coordinator):
+    """librdkafka gives a heartbeat its interval, then it begins with a new connection, and may be fenced."""
+    lake.create_topic("t", 1)
+    body = {"group_id": "g", "member_id": "a", "member_epoch": 0, "rebalance_timeout": SESSION_MS}
+    joins = body | {"subscribed_topic_names": ["t"], "topic_partitions": []}
+    epoch = requests.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, joins).member_epoch
+
+    def interval_s():
+        answer = requests.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, body | {"member_epoch": epoch})
+        return answer.heartbeat_interval.total_seconds()
+
+    def ticks(every_s, count):
+        async def run():
+            for _ in range(count):
+                lake.clock.sleep(every_s)
+                coordinator.tick()
+
+        requests.loop.run_until_complete(run())
+
+    ticks(0.1, 1)
+    assert interval_s() == 0.5
+    ticks(0.5, 1)
+    assert interval_s() == pytest.approx(3.2)
+    ticks(0.1, 300)
+    assert interval_s() == 0.5
