@@ -136,7 +136,7 @@ class TopicHandlers:
         context = self._context
         try:
             starts = await within(timeout, context.blocking(delete_records, context.lake, name, before))
-            context.topics.committed(name)
+            context.topics.committed(name, before)
         except TidelogError as e:
             starts = dict.fromkeys(before, e)
 

@@ -3,13 +3,14 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from uuid import UUID
 
 from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.batch_runs import BatchRun
+from tidelog.broker.base.topic_waits import TopicWaits, Wake
 from tidelog.broker.wire.errors import UnknownTopicIdError
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.base.shared_threads import Rounds
@@ -20,6 +21,7 @@ from tidelog.log.rules.topics import unknown_topic
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
 from tidelog.server.base.blocking import Blocking
+from tidelog.server.base.shared_calls import SharedCall
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +35,7 @@ class BrokerTopic:
 
     def __init__(self, log: FollowedLog) -> None:
         self.log = log
-        # In the order in which they came.
-        self._waiting: dict[Callable[[], None], None] = {}
+        self._waits = TopicWaits()
         # The topic's id and version as last seen: what was rewritten since is still to be forgotten.
         self._seen: tuple[UUID, int] | None = None
 
@@ -102,18 +103,26 @@ class BrokerTopic:
         is_same = state is not None and now is not None and now[0] == before[0]
         cache.forget(before[0], state.rewrites.since(before[1]) if is_same and state is not None else None)
 
-    def on_change(self, wake: Callable[[], None]) -> None:
-        """Call `wake` at each change, until `forget`."""
-        self._waiting[wake] = None
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for it."""
+        return len(self._waits)
 
-    def forget(self, wake: Callable[[], None]) -> None:
+    def on_change(self, wake: Wake, partitions: Collection[int]) -> None:
+        """Call `wake` at each change of these partitions, until `forget`."""
+        self._waits.add(wake, partitions, self.log.state)
+
+    def forget(self, wake: Wake) -> None:
         """Call it no more."""
-        self._waiting.pop(wake, None)
+        self._waits.forget(wake)
 
-    def ring(self) -> None:
-        """It has changed: wake the requests that wait for it."""
-        for wake in list(self._waiting):
-            wake()
+    def ring(self, partitions: Iterable[int] | None = None) -> None:
+        """Partitions of it have changed, None: all may have. Wake the requests that wait for them."""
+        self._waits.ring(partitions)
+
+    def looked(self) -> None:
+        """It was looked at: wake the requests for which it has changed."""
+        self._waits.look(self.log.state)
 
 
 @lru_cache(1024)
@@ -136,6 +145,7 @@ class BrokerTopics:
         self._tailing = Tailing(lake.storage, lake.clock)
         self._followed: dict[str, BrokerTopic] = {}
         self._names: dict[UUID, str] = {}
+        self._looks: dict[str, SharedCall] = {}
         # Ids that no topic had, oldest first, and when that was, on the elapsed clock.
         self._absent: dict[UUID, float] = {}
         self._closing = False
@@ -225,18 +235,24 @@ class BrokerTopics:
         state = None if followed is None else followed.log.state
         return state if state is not None and state.exists else None
 
-    def committed(self, name: str) -> None:
-        """This process has committed to the topic: wake the requests that wait, before the store reports it."""
+    def committed(self, name: str, partitions: Iterable[int] | None = None) -> None:
+        """This process has committed to these partitions, None: to any.
+
+        It wakes the requests that wait for them, before the store reports it.
+        """
         found = self._followed.get(name)
         if found is not None:
-            found.ring()
+            found.ring(partitions)
 
     async def look(self, name: str) -> None:
-        """This process has created, changed or deleted the topic: see it now, before the store reports it."""
+        """See the topic as it is in the store now, before the store reports it; what asks together shares a look."""
         found = self._followed.get(name)
         if found is not None:
-            await self._blocking(found.log.refresh)
-            self._changed(name)
+            await self._looks.setdefault(name, SharedCall(partial(self._look, found)))()
+
+    async def _look(self, topic: BrokerTopic) -> None:
+        await self._blocking(topic.log.refresh)
+        self._changed(topic.name)
 
     def close(self) -> None:
         """Follow nothing any more."""
@@ -267,4 +283,4 @@ class BrokerTopics:
         if topic.log.error is None:
             with suppress(UnknownTopicError):
                 self._names[topic.id] = name
-        topic.ring()
+        topic.looked()

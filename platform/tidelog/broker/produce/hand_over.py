@@ -194,7 +194,7 @@ class HandOvers:
         topic = self.topic(request.topic, request.topic_id)
         outcome, ranges, why = await self._committed(request, topic)
         if outcome is CommitOutcome.COMMITTED:
-            self._context.topics.committed(request.topic)
+            self._context.topics.committed(request.topic, ranges)
         left = topic.budget.left(self._context.clock.elapsed_s())
         return Encoded([encode_answer(HandedOverAnswer(outcome, ranges, left, why))])
 

@@ -272,7 +272,8 @@ class TopicPool:
         for unit, error in settled.refused:
             unit.refused(error)
         if settled.appended:
-            self._context.topics.committed(self.followed.name)
+            partitions = {appended.unit.partition for appended in settled.appended}
+            self._context.topics.committed(self.followed.name, partitions)
         if any(isinstance(error, UnknownTopicError | TopicChangedError) for _, error in settled.refused):
             self._lost()
 

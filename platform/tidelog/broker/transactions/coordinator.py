@@ -181,7 +181,7 @@ class TransactionCoordinator:
     def appended(self, intent: Intent | None) -> None:
         """What was committed is in its topics: wake the requests that wait there."""
         for part in () if intent is None else intent.parts:
-            self._context.topics.committed(part.topic)
+            self._context.topics.committed(part.topic, {segment.partition for segment in part.segments})
 
     async def _keep_time(self) -> None:
         while True:

@@ -8,8 +8,10 @@ from support.broker_connections import settle
 from support.broker_fetches import append, fetch, follow
 from support.fetched import position_after, records_of
 
+from tidelog.broker.fetch.fetching import Fetching
 from tidelog.broker.fetch.segment_stream import SegmentStream
 from tidelog.broker.wire.apis import ApiKey
+from tidelog.log.follow.cursor import FollowedLog
 
 VALUES = [f"v{n}".encode() for n in range(10)]
 
@@ -43,6 +45,55 @@ def test_a_long_poll_ends_with_the_first_record_of_any_topic(lake, requests):
 
     assert requests.loop.run_until_complete(run("t", 1)) == [b"t"]
     assert requests.loop.run_until_complete(run("u", 0, read=1)) == [b"u"]
+
+
+def test_what_is_appended_wakes_only_what_waits_for_its_partition(lake, requests, monkeypatch):
+    """A topic that hundreds of consumers share: each record is for one of them."""
+    lake.create_topic("t", 3)
+    looks = []
+    fill = Fetching._fill
+    monkeypatch.setattr(
+        Fetching, "_fill", lambda self, request, ps: looks.append([p.key[1] for p in ps]) or fill(self, request, ps)
+    )
+
+    async def run():
+        tasks = [await begun(requests, {"t": [(p, 0)]}) for p in range(3)]
+        looks.clear()
+        append(lake, "t", b"x", partition=1)
+        requests.broker._context.topics.committed("t", [1])
+        await requests.broker._context.topics.look("t")  # as the store reports it
+        await settle()
+        found = values_of(await asyncio.wait_for(tasks[1], 10))
+        assert not tasks[0].done()
+        assert not tasks[2].done()
+        append(lake, "t", b"y", partition=2)  # another broker's
+        await requests.broker._context.topics.look("t")
+        found += values_of(await asyncio.wait_for(tasks[2], 10))
+        assert not tasks[0].done()
+        tasks[0].cancel()
+        return found
+
+    assert requests.loop.run_until_complete(run()) == [b"x", b"y"]
+    assert [0] not in looks
+
+
+def test_those_that_ask_for_a_topics_end_together_share_a_look_at_it(lake, requests, monkeypatch):
+    lake.create_topic("t", 3)
+    looks = []
+    refresh = FollowedLog.refresh
+    monkeypatch.setattr(FollowedLog, "refresh", lambda self: looks.append(self.name) or refresh(self))
+    ends = {"name": "t", "partitions": [{"partition_index": p, "timestamp": -1} for p in range(3)]}
+
+    async def run():
+        await requests.answer(ApiKey.LIST_OFFSETS, 5, {"replica_id": -1, "topics": [ends]})
+        append(lake, "t", b"x")
+        looks.clear()
+        asked = [requests.answer(ApiKey.LIST_OFFSETS, 5, {"replica_id": -1, "topics": [ends]}) for _ in range(100)]
+        return await asyncio.gather(*asked)
+
+    for answer in requests.loop.run_until_complete(run()):
+        assert [p.offset for p in answer.topics[0].partitions] == [1, 0, 0]
+    assert len(looks) <= 3
 
 
 def test_a_long_poll_waits_for_as_many_bytes_as_asked(lake, requests):
@@ -96,7 +147,7 @@ def test_a_client_that_has_gone_leaves_nothing_behind(lake, requests):
         return task.cancelled()
 
     assert requests.loop.run_until_complete(run())
-    assert not requests.broker._context.topics._followed["t"]._waiting
+    assert requests.broker._context.topics._followed["t"].waiting == 0
 
 
 def test_many_readers_at_one_place_decode_once(lake, requests, monkeypatch):
