@@ -448,7 +448,7 @@ def test_a_batch_is_served_as_it_came_once_it_is_committed():
         await asked.one(batch(b"before"))
         rung = []
         followed = await asked.broker._topics.get("t")
-        followed.on_change(lambda: rung.append(asked.broker._context.cache.get(followed.id, 0, 1)))
+        followed.on_change(lambda: rung.append(asked.broker._context.cache.get(followed.id, 0, 1)), [0])
         await asked.one(sent)
         return rung
 
