@@ -23,7 +23,7 @@ _MEMBER_MS: Final = 2
 _ENTRIES: Final = 10
 _ENTRIES_OF_WAITING: Final = 5
 _TURNS: Final = 8
-# In which half of a lateness is forgotten, and the most that counts: a machine that slept is not slow.
+# In which half of a lateness is forgotten, and the most that counts: a machine that was paused is not slow.
 _HALF_S: Final = 10.0
 _MOST_LATE_S: Final = 1.0
 

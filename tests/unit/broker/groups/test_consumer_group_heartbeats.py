@@ -259,7 +259,7 @@ def test_a_loop_that_was_late_is_remembered_for_a_while() -> None:
     for _ in range(900):
         times.ticked(0.1, 0.1)
     assert times.late_s < 0.001
-    times.ticked(3600.0, 0.1)  # the machine slept
+    times.ticked(3600.0, 0.1)  # the machine was paused
     assert times.late_s == 1.0
 
 
