@@ -102,7 +102,7 @@ bench-soak: setup ## ten minutes of appends at full rate
 	@$(VENV)/python benchmarks/soak.py $(BENCH_ARGS)
 
 # What only this needs is not in every .venv.
-bench-peers: setup ## tidelog beside Kafka and plain Delta, measured here
+bench-peers: setup setup-demo-replicas ## tidelog beside Kafka and plain Delta, measured here; Go builds a store
 	@$(VENV)/python -I -c 'import confluent_kafka, matplotlib' 2>/dev/null || $(VENV)/python -m pip install --quiet --disable-pip-version-check --no-input 'tidelog[peers]'
 	@$(VENV)/python benchmarks/peers/run.py $(BENCH_ARGS)
 
