@@ -1,14 +1,11 @@
 """The requests that wait for records of one topic, each for some of its partitions."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from tidelog.log.state.topic_state import TopicState
 
 Wake: TypeAlias = Callable[[], None]
-
-# What waits for more partitions than this is woken by each change of the topic: to note them all takes too long.
-MOST_NOTED: Final = 250
 
 
 class _Offsets(NamedTuple):
@@ -22,12 +19,12 @@ class _Offsets(NamedTuple):
 class TopicWaits:
     """What waits for one topic. For the loop's thread.
 
-    A change wakes those that wait for the partitions that it is of, in the order in which they came: a topic that
-    hundreds of consumers share may change hundreds of times in a second.
+    A change wakes those that wait for the partitions that it is of: a topic that hundreds of consumers share may change
+    hundreds of times in a second.
     """
 
     def __init__(self) -> None:
-        self._partitions: dict[Wake, Collection[int]] = {}
+        self._partitions: dict[Wake, Collection[int] | None] = {}
         self._of: dict[int, dict[Wake, None]] = {}
         self._of_all: dict[Wake, None] = {}
         # The topic as it was when the last change was seen, or when the first of them began to wait.
@@ -36,24 +33,23 @@ class TopicWaits:
     def __len__(self) -> int:
         return len(self._partitions)
 
-    def add(self, wake: Wake, partitions: Collection[int], state: TopicState | None) -> None:
-        """Call `wake` at each change of these partitions, until `forget`. `state`: what is known of the topic now."""
+    def add(self, wake: Wake, partitions: Collection[int] | None, state: TopicState | None) -> None:
+        """Call `wake` at each change of these partitions, None: of any, until `forget`.
+
+        `state`: what is known of the topic now.
+        """
         if not self._partitions:
             self._seen = _offsets(state)
         self._partitions[wake] = partitions
-        if len(partitions) > MOST_NOTED:
+        if partitions is None:
             self._of_all[wake] = None
-            return
-        for partition in partitions:
+        for partition in partitions or ():
             self._of.setdefault(partition, {})[wake] = None
 
     def forget(self, wake: Wake) -> None:
         """Call it no more."""
-        partitions = self._partitions.pop(wake, ())
-        if wake in self._of_all:
-            del self._of_all[wake]
-            return
-        for partition in set(partitions):
+        self._of_all.pop(wake, None)
+        for partition in set(self._partitions.pop(wake, None) or ()):
             del self._of[partition][wake]
             if not self._of[partition]:
                 del self._of[partition]

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from functools import lru_cache, partial
 from uuid import UUID
@@ -31,10 +31,12 @@ MOST_ABSENT = 1000
 
 
 class BrokerTopic:
-    """A topic that is followed. All but `log.refresh` is for the loop's thread."""
+    """A topic that is followed. For the loop's thread."""
 
-    def __init__(self, log: FollowedLog) -> None:
+    def __init__(self, log: FollowedLog, look: Callable[["BrokerTopic"], Awaitable[None]]) -> None:
         self.log = log
+        # See the log as it is in the store now. What asks together shares a look.
+        self.look = SharedCall(partial(look, self))
         self._waits = TopicWaits()
         # The topic's id and version as last seen: what was rewritten since is still to be forgotten.
         self._seen: tuple[UUID, int] | None = None
@@ -103,22 +105,18 @@ class BrokerTopic:
         is_same = state is not None and now is not None and now[0] == before[0]
         cache.forget(before[0], state.rewrites.since(before[1]) if is_same and state is not None else None)
 
-    @property
-    def waiting(self) -> int:
-        """How many requests wait for it."""
-        return len(self._waits)
-
-    def on_change(self, wake: Wake, partitions: Collection[int]) -> None:
-        """Call `wake` at each change of these partitions, until `forget`."""
+    def on_change(self, wake: Wake, partitions: Collection[int] | None) -> None:
+        """Call `wake` at each change of these partitions, None: of any, until `forget`."""
         self._waits.add(wake, partitions, self.log.state)
 
     def forget(self, wake: Wake) -> None:
         """Call it no more."""
         self._waits.forget(wake)
 
-    def ring(self, partitions: Iterable[int] | None = None) -> None:
-        """Partitions of it have changed, None: all may have. Wake the requests that wait for them."""
+    def committed(self, partitions: Iterable[int] | None) -> None:
+        """This process has committed to these partitions, None: to any, and may have seen what others have."""
         self._waits.ring(partitions)
+        self.looked()
 
     def looked(self) -> None:
         """It was looked at: wake the requests for which it has changed."""
@@ -145,7 +143,6 @@ class BrokerTopics:
         self._tailing = Tailing(lake.storage, lake.clock)
         self._followed: dict[str, BrokerTopic] = {}
         self._names: dict[UUID, str] = {}
-        self._looks: dict[str, SharedCall] = {}
         # Ids that no topic had, oldest first, and when that was, on the elapsed clock.
         self._absent: dict[UUID, float] = {}
         self._closing = False
@@ -157,9 +154,9 @@ class BrokerTopics:
         """The topic of that name; None where there is none. Raises `InvalidTopicError`, and why it can't be opened."""
         followed = self._followed.get(name)
         if followed is None:
-            followed = BrokerTopic(FollowedLog(self._lake, name))
+            followed = BrokerTopic(FollowedLog(self._lake, name), self._look)
         if followed.log.state is None:
-            await self._blocking(followed.log.refresh)
+            await followed.look()
             if followed.log.error is not None:
                 if isinstance(followed.log.error, UnknownTopicError | TopicChangedError):
                     if name not in self._followed:
@@ -242,17 +239,18 @@ class BrokerTopics:
         """
         found = self._followed.get(name)
         if found is not None:
-            found.ring(partitions)
+            found.committed(partitions)
 
     async def look(self, name: str) -> None:
-        """See the topic as it is in the store now, before the store reports it; what asks together shares a look."""
+        """See the topic as it is in the store now, before the store reports it."""
         found = self._followed.get(name)
         if found is not None:
-            await self._looks.setdefault(name, SharedCall(partial(self._look, found)))()
+            await found.look()
 
     async def _look(self, topic: BrokerTopic) -> None:
         await self._blocking(topic.log.refresh)
-        self._changed(topic.name)
+        if self._followed.get(topic.name) is topic:
+            self._changed(topic.name)
 
     def close(self) -> None:
         """Follow nothing any more."""

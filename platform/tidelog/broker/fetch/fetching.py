@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -98,14 +98,14 @@ class Fetching:
         if fetch.error_code:
             refused = encode_fetch(request.version, FetchAnswer(error_code=fetch.error_code))
             return Encoded(refused, {fetch.error_code: 1}, throttle_at=0)
-        partitions = await self._partitions(request, fetch.asked)
+        partitions, topics = await self._partitions(request, fetch.asked)
         if fetch.session is None and partitions:
             partitions = self._turned(partitions)
         self._asked += len(partitions)
         try:
             # No more partitions are waited for than sessions may have.
             wait_s = request.max_wait_s if self._asked <= MOST_PARTITIONS else 0.0
-            await self._serve(call, request, partitions, call.received_s + wait_s)
+            await self._serve(call, request, partitions, topics, call.received_s + wait_s)
         finally:
             self._asked -= len(partitions)
         await self._count(partitions)
@@ -208,8 +208,10 @@ class Fetching:
                     counted.add(p.topic.topic.name)
                     meter.fetch_requests += 1
 
-    async def _partitions(self, request: FetchRequest, asked: Mapping[Key, Asked]) -> list[_Partition]:
-        """The partitions of a request."""
+    async def _partitions(
+        self, request: FetchRequest, asked: Mapping[Key, Asked]
+    ) -> tuple[list[_Partition], Mapping[BrokerTopic, Collection[int] | None]]:
+        """The partitions of a request, and what is watched of which topic while it waits, None: all."""
         topics: dict[str | UUID, RequestedTopic] = {}
         partitions = []
         async for key in in_turns(tuple(asked)):
@@ -220,18 +222,25 @@ class Fetching:
             if _is_past_the_end(topic, key[1], wanted.offset):  # as far as is known: its last leader knew more, perhaps
                 topic = topics[key[0]] = await RequestedTopic.fresh(self._context.topics, key[0])
             partitions.append(_Partition(key, wanted, topic, self._context.cache, _codec(topic, request.version)))
-        return partitions
+        numbers: dict[BrokerTopic, list[int]] = {}
+        if len(partitions) > AT_ONCE:  # to note them all would hold up others
+            return partitions, dict.fromkeys(one.topic for one in topics.values() if one.topic is not None)
+        for p in partitions:
+            if p.topic.topic is not None:
+                numbers.setdefault(p.topic.topic, []).append(p.key[1])
+        return partitions, numbers
 
     async def _serve(
-        self, call: Call, request: FetchRequest, partitions: Sequence[_Partition], deadline_s: float
+        self,
+        call: Call,
+        request: FetchRequest,
+        partitions: Sequence[_Partition],
+        topics: Mapping[BrokerTopic, Collection[int] | None],
+        deadline_s: float,
     ) -> None:
         """Answer each partition, as soon as there is enough to answer with, or time is up."""
         clock, loop = self._context.clock, asyncio.get_running_loop()
         changed, late = asyncio.Event(), asyncio.Event()
-        topics: dict[BrokerTopic, list[int]] = {}
-        for p in partitions:
-            if p.topic.topic is not None:
-                topics.setdefault(p.topic.topic, []).append(p.key[1])
         for topic, numbers in topics.items():
             topic.on_change(changed.set, numbers)
         self._waiting[changed.set] = None

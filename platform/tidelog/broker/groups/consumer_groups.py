@@ -70,8 +70,6 @@ class ConsumerGroupHandlers:
     async def _decided(self, call: Call, group: CoordinatedGroup, request: Heartbeat) -> HeartbeatAnswer:
         if request.member_id in group.leaves:  # its eviction is being written
             await self._coordinator.look(group)
-        if request.epoch == JOINS and request.member_id not in group.state.members:
-            group.check_room(ConsumerGroup)
         now_s = self._clock.elapsed_s()
         if now_s >= group.refresh_s and request.epoch >= JOINS:
             group.refresh_s = now_s + REFRESH_S

@@ -8,7 +8,8 @@ Source: `ClassicGroup`, `GroupMetadataManager` (kafka 4.0), `DelayedJoin`, `Init
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -159,7 +160,7 @@ class CoordinatedGroup:
         self.unsorted: set[str] = set()
         # Requests to join that are decided just now: not parked yet, and of no member yet.
         self.joining = 0
-        # Members of the consumer protocol that join, and how many requests of each are decided just now.
+        # Those that join and may be no members yet, and how many requests of each are under way.
         self.newcomers: Counter[str] = Counter()
         # When the topics that members of the consumer protocol subscribe to are looked at again.
         self.refresh_s = 0.0
@@ -350,8 +351,23 @@ class CoordinatedGroup:
         """The newcomer of this id does not come; whether there was one."""
         return self._pending.pop(member_id, None) is not None
 
-    def check_room(self, becomes: type[AnyGroup]) -> None:
-        """Refuse a newcomer to a full group. `becomes`: its type once it has joined. Raises `GroupFullError`."""
+    @contextmanager
+    def room_for(self, member_id: str, becomes: type[AnyGroup]) -> Iterator[None]:
+        """Keep a place for what joins until that is over: many may join while the first one is decided.
+
+        `becomes`: the group's type once it has joined. Raises `GroupFullError`.
+        """
+        if member_id not in self.state.members and member_id not in self.newcomers:
+            self._check_room(becomes)
+        self.newcomers[member_id] += 1
+        try:
+            yield
+        finally:
+            self.newcomers[member_id] -= 1
+            if not self.newcomers[member_id]:
+                del self.newcomers[member_id]
+
+    def _check_room(self, becomes: type[AnyGroup]) -> None:
         waiting = len(self._hold.joinings) if self._hold else len(self.newcomers.keys() - self.state.members.keys())
         most, name = {
             Group: (self._settings.max_size, "group.max.size"),

@@ -206,6 +206,7 @@ class GroupCoordinator:
                 self._begun.clear()
                 await self._begun.wait()
                 self._ticked_s, self._epoch = self._clock.elapsed_s(), self._context.cluster().epoch
+                self.times.late_s = 0.0
             await pause(TICK_S)
             try:
                 self.tick()

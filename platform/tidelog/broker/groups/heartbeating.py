@@ -23,7 +23,7 @@ _MEMBER_MS: Final = 2
 _ENTRIES: Final = 10
 _ENTRIES_OF_WAITING: Final = 5
 _TURNS: Final = 8
-# In which half of a lateness is forgotten, and the most that counts: a machine that was paused is not slow.
+# In which half of a lateness is forgotten, and what the pause of a machine counts as, however long it was.
 _HALF_S: Final = 10.0
 _MOST_LATE_S: Final = 1.0
 
@@ -47,6 +47,7 @@ class AnswerTimes:
 async def decided(
     group: CoordinatedGroup,
     request: Request,
+    becomes: type[AnyGroup],
     clock: Clock,
     by_memory: Callable[[Request], Answer | None],
     over_the_log: Callable[[Request], Awaitable[Answer]],
@@ -54,12 +55,15 @@ async def decided(
     """A heartbeat's answer: by the group as it was last seen, or over the log. Then a session begins again.
 
     A member that joins changes the group nearly always: that is decided over the log at once, as the assignment for
-    all members would be computed twice. Raises as `over_the_log`.
+    all members would be computed twice. `becomes`: the group's type then. Raises `GroupFullError`, and as
+    `over_the_log`.
     """
     heard = group.acknowledgements.heard(request, group.state)
-    answer = None if request.epoch == JOINS else by_memory(heard)
-    if answer is None:
-        answer = await over_the_log(heard)
+    if request.epoch == JOINS:
+        with group.room_for(request.member_id, becomes):
+            answer = await over_the_log(heard)
+    else:
+        answer = by_memory(heard) or await over_the_log(heard)
     if request.epoch >= JOINS:
         group.heard(request.member_id, clock.elapsed_s())
     return group.acknowledgements.answered(request, answer, believed=heard is request)

@@ -12,8 +12,8 @@ from tidelog.broker.base.group_configs import SESSION
 from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.groups.coordinated_group import CoordinatedGroup
 from tidelog.broker.groups.heartbeating import decided, unchanged
-from tidelog.groups.model import AnyGroup, Decision, GroupView
-from tidelog.groups.rules.modern.heartbeat import JOINS, Heartbeat, HeartbeatAnswer, heartbeats
+from tidelog.groups.model import AnyGroup, ConsumerGroup, Decision, GroupView
+from tidelog.groups.rules.modern.heartbeat import Heartbeat, HeartbeatAnswer, heartbeats
 from tidelog.groups.rules.modern.topics import Topics
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
@@ -62,6 +62,7 @@ class JointHeartbeats:
         return await decided(
             group,
             request,
+            ConsumerGroup,
             self._clock,
             lambda request: self._unchanged(group, request, topics),
             lambda request: self._over_the_log(group, request, topics),
@@ -82,15 +83,7 @@ class JointHeartbeats:
             task.add_done_callback(self._tasks.discard)
         answer: asyncio.Future[HeartbeatAnswer] = loop.create_future()
         waiting.append(_WaitingHeartbeat(request, topics, answer))
-        if request.epoch != JOINS:
-            return await answer
-        group.newcomers[request.member_id] += 1
-        try:
-            return await answer
-        finally:
-            group.newcomers[request.member_id] -= 1
-            if not group.newcomers[request.member_id]:
-                del group.newcomers[request.member_id]
+        return await answer
 
     async def _decide(self, group: CoordinatedGroup, waiting: list[_WaitingHeartbeat]) -> None:
         """Decide all that wait when the entry before has been written, and answer them."""

@@ -6,7 +6,7 @@ Source: `GroupMetadataManager.classicGroupJoin` and its neighbours (kafka 4.0), 
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -93,19 +93,18 @@ class MembershipHandlers:
         member_id = f"{instance_id or call.client_id or ''}-{self._ids.new()}" if fresh else body.member_id
         expected = not fresh and not group.expects(member_id)
         member = self._member(call, member_id, session_ms)
-        if not expected:
-            newcomer = member_id not in group.state.members and instance_id is None
-            if newcomer:
-                group.check_room(ConsumerGroup if is_modern(group.state) else Group)
-            _refuse_by(group.state, member, body.protocol_type)
-        if fresh and instance_id is None and call.version >= 4:
-            group.expect(member_id, session_ms / 1000, now_s)
-            raise MemberIdRequiredError(member_id)
-        if expected:
-            await self._checked(group, member_id, instance_id)
-        reason = getattr(body, "reason", None)
-        logger.info("Group %r: %s joins%s.", body.group_id, member_id, f" ({reason})" if reason else "")
-        return await self._joined_as(group, member, body.protocol_type, rejoins=expected, fresh=fresh)
+        becomes = ConsumerGroup if is_modern(group.state) else Group
+        with nullcontext() if expected or instance_id is not None else group.room_for(member_id, becomes):
+            if not expected:
+                _refuse_by(group.state, member, body.protocol_type)
+            if fresh and instance_id is None and call.version >= 4:
+                group.expect(member_id, session_ms / 1000, now_s)
+                raise MemberIdRequiredError(member_id)
+            if expected:
+                await self._checked(group, member_id, instance_id)
+            reason = getattr(body, "reason", None)
+            logger.info("Group %r: %s joins%s.", body.group_id, member_id, f" ({reason})" if reason else "")
+            return await self._joined_as(group, member, body.protocol_type, rejoins=expected, fresh=fresh)
 
     async def _joined_as(
         self, group: CoordinatedGroup, member: Member, protocol_type: str, *, rejoins: bool, fresh: bool

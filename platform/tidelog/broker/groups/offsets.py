@@ -136,7 +136,7 @@ class OffsetHandlers:
         try:
             return placed({place: offset}, lambda _: topic.state, past_end=True)[place]
         except UnknownPartitionError:  # it may have come by another broker a moment ago
-            await self._blocking(topic.log.refresh)
+            await topic.look()
             return placed({place: offset}, lambda _: topic.state, past_end=True)[place]
 
     async def _asked(self, topic: Any) -> _Asked:

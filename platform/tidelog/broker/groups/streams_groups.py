@@ -94,8 +94,6 @@ class StreamsGroupHandlers:
     async def _decided(self, group: CoordinatedGroup, request: StreamsHeartbeat) -> StreamsAnswer:
         if request.member_id in group.leaves:  # its eviction is being written
             await self._coordinator.look(group)
-        if request.epoch == JOINS and request.member_id not in group.state.members:
-            group.check_room(StreamsGroup)
         now_s = self._clock.elapsed_s()
         if request.epoch == JOINS and not group.state.members:
             group.settles_s = now_s + group.limits()[STREAMS_DELAY] / 1000
@@ -127,6 +125,7 @@ class StreamsGroupHandlers:
         return await decided(
             group,
             request,
+            StreamsGroup,
             self._clock,
             lambda request: unchanged(group, rule_of(request)),
             lambda request: self._coordinator.change(group, rule_of(request)),

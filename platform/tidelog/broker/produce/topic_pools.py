@@ -123,7 +123,7 @@ class TopicPools:
         topic = await topics.of(ref)
         if topic is not None and topic.name in self._stale:
             self._stale.discard(topic.name)
-            await self._context.blocking(topic.log.refresh)
+            await topic.look()
             topic = await topics.of(ref)
         if topic is None and isinstance(ref, str) and is_table(ref):
             raise InvalidTopicError(f"'{ref}' is a table of tidelog's own, which no client appends to.")

@@ -135,7 +135,7 @@ class ProducingHandlers:
         try:
             topic = await self._context.topics.get(name)
             if topic is not None and any(partition >= topic.state.partitions for partition in partitions):
-                await self._context.blocking(topic.log.refresh)  # it may have grown
+                await topic.look()  # it may have grown
             if topic is None:
                 return {}
             return {p: (topic.topic_id, p) for p in partitions if 0 <= p < topic.state.partitions}

@@ -16,6 +16,7 @@ class SharedCall:
         """Return once a call has ended that began after this. Raises as the call."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_task(self._after(self._running))
+            self._next.add_done_callback(_retrieve)
         await asyncio.shield(self._next)  # others may wait for it, too
 
     async def _after(self, before: "asyncio.Task[None] | None") -> None:
@@ -23,3 +24,9 @@ class SharedCall:
             await asyncio.wait((before,))
         self._running, self._next = self._next, None
         await self._call()
+
+
+def _retrieve(task: "asyncio.Task[None]") -> None:
+    """What waited for it may have gone: then its error is for none, and no line in the log."""
+    if not task.cancelled():
+        task.exception()

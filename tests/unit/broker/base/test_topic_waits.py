@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.broker.base.topic_waits import MOST_NOTED, TopicWaits
+from tidelog.broker.base.topic_waits import TopicWaits
 
 
 def state(ends: dict[int, int], starts: dict[int, int] | None = None, topic_id: str = "a") -> Any:
@@ -36,7 +36,7 @@ class Waiting:
 def test_a_commit_wakes_what_waits_for_its_partitions():
     found = Waiting()
     known = state({0: 5})
-    for name, partitions in {"a": [0, 1], "b": [1, 1], "c": [2], "all": range(MOST_NOTED + 1)}.items():
+    for name, partitions in {"a": [0, 1], "b": [1, 1], "c": [2], "all": None}.items():
         found.add(name, partitions, known)
     found.waits.ring([1, 7])
     assert found.taken() == ["all", "a", "b"]
@@ -84,9 +84,11 @@ def test_what_changed_before_a_request_came_wakes_those_that_waited_already():
 @given(
     st.lists(
         st.one_of(
-            st.tuples(st.just("add"), st.integers(0, 9), st.lists(st.integers(0, 3), max_size=4)),
+            st.tuples(st.just("add"), st.integers(0, 9), st.none() | st.lists(st.integers(0, 3), max_size=4)),
             st.tuples(st.just("forget"), st.integers(0, 9), st.just([])),
             st.tuples(st.just("grow"), st.integers(0, 3), st.just([])),
+            st.tuples(st.just("raise"), st.integers(0, 3), st.just([])),
+            st.tuples(st.just("create again"), st.just(0), st.just([])),
             st.tuples(st.just("look"), st.just(0), st.just([])),
         ),
         max_size=40,
@@ -95,22 +97,32 @@ def test_what_changed_before_a_request_came_wakes_those_that_waited_already():
 def test_none_misses_a_change(steps):
     """Whatever comes, goes and changes in whichever order: the next look wakes each that has not seen a change."""
     found, live = Waiting(), state({})
-    seen: dict[str, dict[int, int]] = {}  # what each had seen when it began to wait, or was woken
+    seen: dict[str, Any] = {}  # what each had seen when it began to wait, or was woken, and of which partitions
+
+    def at(partitions: Any) -> Any:
+        return live.topic_id, [
+            (live.starts.get(p), live.ends.get(p)) for p in (range(4) if partitions is None else partitions)
+        ]
+
     for step, number, partitions in steps:
         name = str(number)
         if step == "add" and name not in seen:
             found.add(name, partitions, live)
-            seen[name] = {p: live.ends.get(p, 0) for p in partitions}
+            seen[name] = partitions, at(partitions)
         elif step == "forget" and name in seen:
             found.forget(name)
             del seen[name]
         elif step == "grow":
             live.ends[number] = live.ends.get(number, 0) + 1
+        elif step == "raise":
+            live.starts[number] = live.starts.get(number, 0) + 1
+        elif step == "create again":
+            live = state({}, topic_id=live.topic_id + "a")
         elif step == "look":
             found.waits.look(live)
             for woken in found.taken():
-                seen[woken] = {p: live.ends.get(p, 0) for p in seen[woken]}
-            assert seen == {name: {p: live.ends.get(p, 0) for p in was} for name, was in seen.items()}
+                seen[woken] = seen[woken][0], at(seen[woken][0])
+            assert seen == {name: (of, at(of)) for name, (of, _) in seen.items()}
     for name in list(seen):
         found.forget(name)
     assert not found.waits._of

@@ -77,6 +77,36 @@ def test_what_is_appended_wakes_only_what_waits_for_its_partition(lake, requests
     assert [0] not in looks
 
 
+def test_a_look_for_something_else_wakes_what_waits(lake, requests):
+    """Whatever has the log looked at first, what it shows is for all."""
+    lake.create_topic("t", 2)
+    of_none = {"partition_index": 99, "committed_offset": 0, "committed_metadata": ""}
+    commit = {"group_id": "g", "generation_id_or_member_epoch": -1, "member_id": "", "topics": []}
+
+    async def run():
+        task = await begun(requests, {"t": [(0, 0)]})
+        append(lake, "t", b"x")  # another broker's
+        body = commit | {"topics": [{"name": "t", "partitions": [of_none]}]}
+        await requests.answer(ApiKey.OFFSET_COMMIT, 8, body)
+        return values_of(await asyncio.wait_for(task, 10))
+
+    assert requests.loop.run_until_complete(run()) == [b"x"]
+
+
+def test_a_commit_wakes_what_waits_for_what_others_have_appended(lake, requests):
+    """This broker's entry comes after theirs, so that it has seen these."""
+    lake.create_topic("t", 2)
+
+    async def run():
+        task = await begun(requests, {"t": [(0, 0)]})
+        append(lake, "t", b"x", partition=0)
+        requests.broker._context.topics._followed["t"].log.refresh()
+        requests.broker._context.topics.committed("t", [1])
+        return values_of(await asyncio.wait_for(task, 10))
+
+    assert requests.loop.run_until_complete(run()) == [b"x"]
+
+
 def test_those_that_ask_for_a_topics_end_together_share_a_look_at_it(lake, requests, monkeypatch):
     lake.create_topic("t", 3)
     looks = []
@@ -147,7 +177,7 @@ def test_a_client_that_has_gone_leaves_nothing_behind(lake, requests):
         return task.cancelled()
 
     assert requests.loop.run_until_complete(run())
-    assert requests.broker._context.topics._followed["t"].waiting == 0
+    assert not requests.broker._context.topics._followed["t"]._waits
 
 
 def test_many_readers_at_one_place_decode_once(lake, requests, monkeypatch):

@@ -181,7 +181,7 @@ def test_an_assignment_is_not_computed_twice_for_one_that_joins(epoch: int, chan
         return answer
 
     request = Heartbeat(group_id="g", member_id="a", epoch=epoch)
-    assert asyncio.run(decided(group, request, FakeClock(), by_memory, over_the_log)) == answer
+    assert asyncio.run(decided(group, request, ConsumerGroup, FakeClock(), by_memory, over_the_log)) == answer
     assert len(places) == asked
 
 
@@ -223,6 +223,27 @@ def test_a_group_has_no_more_members_than_its_most_when_many_join_together(tmp_p
         codes = [answer.error_code for answer in together(requests, 10)]
         assert codes.count(ErrorCode.none) == 3
         assert codes.count(ErrorCode.group_max_size_reached) == 7
+
+
+def test_a_classic_group_has_no_more_members_than_its_most_when_many_join_together(tmp_path) -> None:
+    settings = GroupSettings(max_size=3, initial_rebalance_delay_ms=0)
+    with Lake(str(tmp_path / "lake")) as lake, Requests(lake, groups=settings) as requests:
+        joins = {
+            "group_id": "g", "session_timeout": 6_000, "member_id": "", "protocol_type": "consumer",
+            "protocols": [{"name": "range", "metadata": b""}], "rebalance_timeout": 6_000,
+        }  # fmt: skip
+
+        async def run() -> list[Any]:
+            asked = [asyncio.ensure_future(requests.answer(ApiKey.JOIN_GROUP, 3, joins)) for _ in range(10)]
+            while sum(one.done() for one in asked) < 8:  # seven are refused, and the round of the first one ends
+                await asyncio.sleep(0.001)
+            for one in asked:
+                one.cancel()
+            return [one.result() for one in asked if not one.cancelled() and one.done()]
+
+        codes = [one.error_code for one in requests.loop.run_until_complete(asyncio.wait_for(run(), 60))]
+        assert codes.count(ErrorCode.group_max_size_reached) == 7
+        assert len(GroupLog(lake).group("g").members) <= 3
 
 
 @pytest.mark.parametrize(

@@ -275,10 +275,27 @@ def test_known_members_do_not_wait() -> None:
 def test_a_group_is_full_with_those_that_wait() -> None:
     one = coordinated(3_000, max_size=2)
     one.holds(joining("a"), 0.0)
-    one.check_room(Group)
+    with one.room_for("b", Group):
+        pass
     one.holds(joining("b"), 0.0)
-    with pytest.raises(GroupFullError, match=r"2 members, `group\.max\.size`"):
-        one.check_room(Group)
+    with pytest.raises(GroupFullError, match=r"2 members, `group\.max\.size`"), one.room_for("c", Group):
+        pass
+
+
+def test_a_group_is_full_with_those_that_are_decided() -> None:
+    one = coordinated(0, max_size=3)
+    one.seen(group(GroupPhase.STABLE, member("a")), 0.0)
+    with one.room_for("b", Group), one.room_for("b", Group):  # it repeats its request
+        with one.room_for("c", Group), one.room_for("a", Group):
+            with pytest.raises(GroupFullError), one.room_for("d", Group):
+                pass
+            one.seen(group(GroupPhase.STABLE, member("a"), member("b"), member("c")), 0.0)
+            with pytest.raises(GroupFullError), one.room_for("d", Group):
+                pass
+        one.seen(group(GroupPhase.STABLE, member("a"), member("b")), 0.0)
+        with one.room_for("d", Group):
+            pass
+    assert not one.newcomers
 
 
 @pytest.mark.parametrize(("becomes", "name"), [(Group, ""), (ConsumerGroup, "consumer."), (StreamsGroup, "streams.")])
@@ -287,9 +304,10 @@ def test_how_many_members_a_group_has_is_a_matter_of_the_type_that_it_comes_to_h
     one = coordinated(**sizes | {name.replace(".", "_") + "max_size": 2})
     one.seen(group(GroupPhase.STABLE, member("a"), member("b")), 0.0)
     with pytest.raises(GroupFullError, match=rf"2 members, `group\.{name}max\.size`"):
-        one.check_room(becomes)
+        one.room_for("c", becomes).__enter__()
     for other in {Group, ConsumerGroup, StreamsGroup} - {becomes}:
-        one.check_room(other)
+        with one.room_for("c", other):
+            pass
 
 
 def test_a_group_that_has_not_changed_is_not_gone_through_again(monkeypatch) -> None:

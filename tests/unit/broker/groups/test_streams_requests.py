@@ -127,7 +127,7 @@ def test_for_a_source_topic_members_wait_as_long_as_at_kafkas_brokers(lake, requ
     assert [one.status_code for one in first.status] == [1]
     assert first.heartbeat_interval == timedelta(seconds=6)
     lake.create_topic("lines", 2)
-    assert running(requests).heartbeat_interval < timedelta(seconds=6)
+    assert running(requests).status == ()
 
 
 def test_a_group_is_described_and_listed(lake, requests):
@@ -455,3 +455,17 @@ def test_topics_of_a_broker_that_stops_are_made_no_more(lake, monkeypatch):
         object.__setattr__(context, "blocking", never)
         assert beat(requests).error_code is ErrorCode.none
     assert lake.topics() == ["lines"]
+
+
+def test_a_group_has_no_more_members_than_its_most_when_many_join_together(lake):
+    lake.create_topic("lines", 2)
+    with Requests(lake, groups=GroupSettings(streams_max_size=3)) as requests:
+
+        async def run():
+            joins = [JOIN | {"member_id": f"m{number}", "process_id": f"p{number}"} for number in range(10)]
+            asked = [requests.answer(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, one, client_id="c") for one in joins]
+            return [answer.error_code for answer in await asyncio.gather(*asked)]
+
+        codes = requests.loop.run_until_complete(run())
+    assert codes.count(ErrorCode.none) == 3
+    assert codes.count(ErrorCode.group_max_size_reached) == 7
