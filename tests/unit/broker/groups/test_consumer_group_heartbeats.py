@@ -11,6 +11,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 from support.broker_requests import Requests
 from support.logs import FakeClock
+from support.waiting import eventually_async
 
 from tidelog.broker.base.group_configs import GroupConfigs
 from tidelog.broker.base.settings import GroupSettings
@@ -235,13 +236,13 @@ def test_a_classic_group_has_no_more_members_than_its_most_when_many_join_togeth
 
         async def run() -> list[Any]:
             asked = [asyncio.ensure_future(requests.answer(ApiKey.JOIN_GROUP, 3, joins)) for _ in range(10)]
-            while sum(one.done() for one in asked) < 8:  # seven are refused, and the round of the first one ends
-                await asyncio.sleep(0.001)
+            # Seven are refused, and the round of the first one ends.
+            await eventually_async(lambda: sum(one.done() for one in asked) >= 8, "answers", 60)
             for one in asked:
                 one.cancel()
             return [one.result() for one in asked if not one.cancelled() and one.done()]
 
-        codes = [one.error_code for one in requests.loop.run_until_complete(asyncio.wait_for(run(), 60))]
+        codes = [one.error_code for one in requests.loop.run_until_complete(run())]
         assert codes.count(ErrorCode.group_max_size_reached) == 7
         assert len(GroupLog(lake).group("g").members) <= 3
 
