@@ -157,7 +157,13 @@ def _started(folder, lasting):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        preexec_fn=_hears_of_sigint,
     )
+
+
+def _hears_of_sigint():
+    """What a shell has begun in the background ignores it, and so do all processes below."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _wait_for(path, process):
