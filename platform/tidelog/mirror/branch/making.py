@@ -30,6 +30,8 @@ from tidelog.mirror.promotion import end_transactions
 from tidelog.mirror.tables import rank
 from tidelog.operations.branches import BranchNote, note_branch
 from tidelog.operations.cuts import take_cut
+from tidelog.transactions.model import Verdict
+from tidelog.transactions.transaction_log import TransactionLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +229,11 @@ def end_branch(branch: Lake) -> int:
     if layout.OFFSETS_TABLE in branch.storage.list_folders(""):
         log = GroupLog(branch)
         views = log.views()
+        waited_for = {key for view in views.values() for key, _ in view.pending}
+        verdicts = TransactionLog(branch).verdicts(waited_for) if waited_for else {}
+        left_open = frozenset(key for key, verdict in verdicts.items() if verdict is Verdict.OPEN)
         ends, now_ms = _ends(branch, views.values()), branch.clock.now_ms()
-        rule = partial(begin_anew, ends=ends, now_ms=now_ms)
+        rule = partial(begin_anew, ends=ends, left_open=left_open, now_ms=now_ms)
         for _, refusal in log.decide_all([(group_id, rule) for group_id in views]):
             if refusal is not None:
                 raise refusal
